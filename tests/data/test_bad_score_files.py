@@ -1,0 +1,189 @@
+"""Every bad score file ends in one line: which file, where in it, what was found, how to mend it."""
+
+# ruff: noqa: E501
+
+import io
+import zipfile
+
+import numpy as np
+import pytest
+
+from lagjax.data import read_scores, score_csv
+from lagjax.errors import InputError
+
+PAPERS = {"orientation": "papers-by-reviewers"}
+REVIEWERS = {"orientation": "reviewers-by-papers"}
+
+
+def npy(value):
+    buffer = io.BytesIO()
+    np.save(buffer, value)
+    return buffer.getvalue()
+
+
+def npz(**arrays):
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def archive(member, content):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as file:
+        file.writestr(member, content)
+    return buffer.getvalue()
+
+
+OK = np.full((2, 3), 0.5)
+OBJECTS = np.array([[{"a": 1}, None]], dtype=object)
+
+# (file name, its bytes, options of read_scores, what the message says)
+CASES = [
+    ("empty.csv", "", {}, "is empty; expected lines of paper,reviewer,score"),
+    ("blank.csv", "\n \n\r\n", {}, "is empty"),
+    ("head.csv", "paper,reviewer,score\n", {}, "has a header but no scores"),
+    ("two.csv", "p,r\n", {}, "line 1: has 2 fields; expected 3 (paper, reviewer, score)"),
+    ("ragged.csv", "p,r,1\np,s,1,2\n", {}, "line 2: has 4 fields"),
+    ("short.csv", "paper,reviewer,score\n\np,r\n", {}, "line 3: has 2 fields"),
+    ("semi.csv", "p;r;1\n", {}, "line 1: has 1 field; expected 3 (paper, reviewer, score), so separate them"),
+    ("tabs.csv", "p,r,1\np\ts\t1\n", {}, "line 2: has 1 field; expected 3"),
+    ("names.csv", "submission,user,bid\np,r,1\n", {}, "line 1: field 3 is 'bid', neither a score nor part of"),
+    ("first.csv", "p,r,O.5\n", {}, "line 1: field 3 is 'O.5', neither a score"),
+    ("word.csv", "p,r,1\np,s,high\n", {}, "line 2: field 3 (the score) is 'high'; scores are finite numbers"),
+    ("none.csv", "p,r,1\np,s,\n", {}, "line 2: field 3 (the score) is ''; scores are finite numbers, 0 or more (leave"),
+    ("comma.csv", 'p,r,"0,5"\np,s,1\n', {}, "line 1: field 3 is '0,5'"),
+    ("under.csv", "p,r,1\np,s,1_0\n", {}, "line 2: field 3 (the score) is '1_0'"),
+    ("nan.csv", "p,r,nan\n", {}, "line 1: field 3 (the score) is 'nan'"),
+    ("inf.csv", "p,r,1\np,s,inf\n", {}, "line 2: field 3 (the score) is 'inf'"),
+    ("huge.csv", "p,r,1\np,s,1e999\n", {}, "line 2: field 3 (the score) is '1e999'"),
+    ("minus.csv", "p,r,-0.1\n", {}, "line 1: field 3 (the score) is '-0.1'; scores are finite numbers, 0 or more"),
+    ("moved.csv", "score,paper,reviewer\n1,p,r\n-2,p,s\n", {}, "line 3: field 1 (the score) is '-2'"),
+    ("swapped.csv", "0.5,p,r\n", {}, "line 1: field 3 is 'r', neither a score"),
+    ("nopaper.csv", "p,r,1\n ,s,1\n", {}, "line 2: field 1 (the paper) is empty; name it"),
+    ("noreviewer.csv", "p,,1\n", {}, "line 1: field 2 (the reviewer) is empty"),
+    ("twice.csv", "p,r,1\np,s,1\n\np,r,2\np,s,3\n", {}, "line 4: paper 'p', reviewer 'r' was already scored on line 1"),
+    ("thrice.csv", "a,r,1\np,s,1\np,s,2\np,s,3\n", {}, "line 3: paper 'p', reviewer 's' was already scored on line 2"),
+    ("order.csv", "a,r,1\nb,r,1\nb,r,1\na,r,1\n", {}, "line 3: paper 'b', reviewer 'r' was already scored on line 2"),
+    ("spaced.csv", "p,r,1\n p , r ,2\n", {}, "line 2: paper 'p', reviewer 'r' was already scored on line 1"),
+    ("lines.csv", '"p\n1",r,1\np,r,1\np,r,x\n', {}, "line 4: field 3 (the score) is 'x'"),
+    ("gap.csv", "p,r,1\np,s,1\nq,r,1\n", {}, "1 of 4 scores are missing (no line), the first paper 'q', reviewer 's'"),
+    ("gap.csv", "p,r,1\nq,s,1\n", {}, "2 of 4 scores are missing"),
+    ("gap.csv", "p,r,1\nq,s,1\n", {}, "or pass missing=0 (`--missing 0`) to score them 0"),
+    ("quote.csv", 'p,r,1\n"p,s,1\np,t,1\n', {}, "line 2: is not well-formed csv"),
+    ("quote.csv", "p,r,1\n" + '"' + "p,s,1\n" * 40000, {}, "line 2: is not well-formed csv"),
+    ("after.csv", 'p,r,1\n"p"x,s,1\n', {}, "line 2: is not well-formed csv"),
+    ("latin.csv", b"p,r,1\np\xe9,r,1\n", {}, "line 2: is not UTF-8 text; save the file as UTF-8"),
+    ("latin.csv", b"p,r,1\n" * 9000 + b"p\xe9,r,1\n", {}, "line 9001: is not UTF-8 text"),
+    ("utf16.csv", "p,r,1\n".encode("utf-16"), {}, "line 1: is not UTF-8 text"),
+    ("turned.csv", "p,r,1\n", REVIEWERS, "but a .csv file says itself which are the papers"),
+    ("ok.csv", "p,r,1\n", {"orientation": "rows"}, "orientation is 'rows'; give 'papers-by-reviewers' or"),
+    ("ok.csv", "p,r,1\n", {"missing": "zero"}, "missing is 'zero'; give 'refuse' or a finite number, 0 or more"),
+    ("ok.csv", "p,r,1\n", {"missing": -1}, "missing is -1; give 'refuse'"),
+    ("ok.csv", "p,r,1\n", {"missing": float("nan")}, "missing is nan"),
+    ("ok.csv", "p,r,1\n", {"missing": None}, "missing is None"),
+    ("ok.csv", "p,r,1\n", {"missing": True}, "missing is True"),
+    ("ok.csv", "p,r,1\n", {"conflicts": "ban"}, "conflicts is 'ban'; give one of refuse, zero, ignore"),
+    ("scores.xlsx", "p,r,1\n", {}, "cannot tell its format by '.xlsx'; name it .csv, .npy, .npz or .in"),
+    ("scores", "p,r,1\n", {}, "cannot tell its format by ''"),
+    ("empty.in", "\n\n", {}, "is empty; expected a line 'papers reviewers'"),
+    ("nohead.in", "0.5 0.25 1\n", {}, "line 1: is '0.5 0.25 1'; expected the number of papers and of reviewers"),
+    ("zero.in", "0 3\n", {}, "line 1: is '0 3'; expected the number"),
+    ("digits.in", "9" * 5000 + " 3\n", {}, "line 1: is '9999"),
+    ("short.in", "3 2\n1 1\n1 1\n", {}, "has 2 rows of scores, but the header says 3 papers"),
+    ("long.in", "1 2\n1 1\n1 1\n", {}, "line 3: is row 2, but the header says 1 papers"),
+    ("ragged.in", "2 2\n1 1\n1\n", {}, "line 3: has 1 scores, but the header says 2 reviewers; mend"),
+    ("turned.in", "2 3\n1 1\n1 1\n1 1\n", {}, "line 2: has 2 scores, but the header says 3 reviewers; papers come first"),
+    ("word.in", "1 2\n1 x\n", {}, "line 2: field 2 is 'x'; scores are finite numbers, 0 or more"),
+    ("nan.in", "1 2\nnan 1\n", {}, "line 2: field 1 is 'nan'"),
+    ("minus.in", "1 2\n1 -1\n", {}, "line 2: field 2 is '-1'"),
+    ("latin.in", b"1 1\n\xff\n", {}, "line 2: is not UTF-8 text"),
+    ("turned.in", "1 1\n1\n", REVIEWERS, "but a .in file says itself which are the papers"),
+    ("bare.npy", npy(OK), {}, "does not say whether its rows are papers; pass orientation='papers-by-reviewers' or"),
+    ("cut.npy", npy(OK)[:-8], PAPERS, "is not readable as .npy (cut short or damaged?); save it again"),
+    ("head.npy", npy(OK)[:40], PAPERS, "is not readable as .npy"),
+    ("empty.npy", b"", PAPERS, "is not readable as .npy"),
+    ("text.npy", b"p,r,1\n", PAPERS, "is not readable as .npy"),
+    ("objects.npy", npy(OBJECTS), PAPERS, "holds Python objects, not numbers"),
+    ("words.npy", npy(np.array([["a"]])), PAPERS, "the matrix holds <U1, not real numbers"),
+    ("complex.npy", npy(OK + 1j), PAPERS, "the matrix holds complex128, not real numbers"),
+    ("flat.npy", npy(OK[0]), PAPERS, "the matrix has shape (3,); expected 2 non-empty dimensions"),
+    ("none.npy", npy(OK[:0]), PAPERS, "the matrix has shape (0, 3)"),
+    ("nan.npy", npy([[1, 2], [3, np.nan]]), REVIEWERS, "matrix[1, 1] is nan (one of 1 such entries); scores are"),
+    ("minus.npy", npy([[1, -1], [-1, 1]]), PAPERS, "matrix[0, 1] is -1 (one of 2 such entries)"),
+    ("inf.npy", npy([[np.inf]]), PAPERS, "matrix[0, 0] is inf"),
+    ("really.npy", npz(a=OK), PAPERS, "is an archive of arrays, not one matrix; name it .npz"),
+    ("really.npz", npy(OK), {}, "is one bare array, not an archive; name it .npy"),
+    ("cut.npz", npz(similarity_matrix=OK)[:-30], {}, "is not readable as .npz (cut short or damaged?)"),
+    ("empty.npz", b"", {}, "is not readable as .npz"),
+    ("keys.npz", npz(scores=OK, mask_matrix=OK), {}, "no key 'similarity_matrix' (its keys: scores, mask_matrix)"),
+    ("nothing.npz", npz(), {}, "no key 'similarity_matrix' (its keys: none)"),
+    ("objects.npz", npz(similarity_matrix=OBJECTS), {}, "key 'similarity_matrix' holds Python objects, not numbers"),
+    ("inner.npz", archive("similarity_matrix.npy", npy(OK)[:-8]), {}, "key 'similarity_matrix' is not readable as .npz"),
+    ("bytes.npz", archive("similarity_matrix", b"hello"), {}, "key 'similarity_matrix' is not readable as .npz"),
+    ("flat.npz", npz(similarity_matrix=OK[0]), {}, "similarity_matrix has shape (3,); expected 2"),
+    ("nan.npz", npz(similarity_matrix=OK * np.nan), {}, "similarity_matrix[0, 0] is nan (one of 6 such entries)"),
+    ("minus.npz", npz(similarity_matrix=OK - 0.75), {}, "similarity_matrix[0, 0] is -0.25"),
+    ("blank.npz", npz(similarity_matrix=[[1, -1]]), {}, "1 of 2 scores are missing (-1, an empty document)"),
+    ("mask.npz", npz(similarity_matrix=OK, mask_matrix=OK), {}, "mask_matrix[0, 0] is 0.5; entries are 1 (conflict) or 0"),
+    ("mask.npz", npz(similarity_matrix=OK, mask_matrix=OK.T), {}, "is (3, 2) but similarity_matrix is (2, 3); it looks"),
+    ("mask.npz", npz(similarity_matrix=OK, mask_matrix=OK[:1]), {}, "is (1, 3) but similarity_matrix is (2, 3); give"),
+    ("mask.npz", npz(similarity_matrix=OK, mask_matrix=OBJECTS), {}, "key 'mask_matrix' holds Python objects"),
+    ("clash.npz", npz(similarity_matrix=OK, mask_matrix=OK * 2), {}, "declares 6 conflicts, the first paper 'paper 0'"),
+    ("clash.npz", npz(similarity_matrix=OK, mask_matrix=OK * 2), {}, "pass conflicts='zero' (`--conflicts zero`)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "options", "expected"), CASES, ids=[c[0] + ": " + c[3][:30] for c in CASES]
+)
+def test_bad_file_is_refused_in_one_line(tmp_path, name, content, options, expected):
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(InputError) as fault:
+        read_scores(path, **options)
+    message = str(fault.value)
+    assert expected in message
+    assert "\n" not in message and len(message) < 350 + len(str(path))
+    assert message.startswith(str(path)) or name.startswith(
+        "ok."
+    )  # an option at fault is named, not the file
+
+
+def test_absent_files_and_directories_are_refused(tmp_path):
+    (tmp_path / "folder.csv").mkdir()
+    for path, expected in [
+        (tmp_path / "no.csv", "no.csv: no such file; check the path"),
+        (tmp_path / ("x" * 300 + ".csv"), "no such file"),
+        (tmp_path / "folder.csv", "folder.csv: is a directory; give the file inside it"),
+        (tmp_path / "folder.csv" / "no.npz", "no such file"),
+    ]:
+        with pytest.raises(InputError, match=expected):
+            read_scores(path)
+
+
+def test_a_table_too_large_for_memory_is_refused_before_it_is_made(tmp_path, monkeypatch):
+    monkeypatch.setattr(score_csv, "MAX_CELLS", 8)
+    (tmp_path / "s.csv").write_text("".join(f"p{i},r{i},1\n" for i in range(3)))
+    with pytest.raises(
+        InputError, match=r"3 papers x 3 reviewers make 9 pairs \(it has 3 scores\); at most 8 are read"
+    ):
+        read_scores(tmp_path / "s.csv", missing=0)
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz"])
+def test_damaged_arrays_never_raise_anything_else(tmp_path, suffix):
+    """Single damaged bytes and every cut of small files: a table or an InputError, nothing else."""
+    whole = npy(OK) if suffix == ".npy" else npz(similarity_matrix=OK)
+    draw = np.random.default_rng(0)
+    damaged = [whole[:cut] for cut in range(0, len(whole), 7)]
+    for at in draw.integers(0, len(whole), 150):
+        damaged.append(whole[:at] + bytes([draw.integers(256)]) + whole[at + 1 :])
+    refused = 0
+    for i, content in enumerate(damaged):
+        path = tmp_path / f"{i}{suffix}"
+        path.write_bytes(content)
+        try:
+            assert read_scores(path, **PAPERS).scores.ndim == 2
+        except InputError:
+            refused += 1
+    assert refused > len(damaged) // 4

@@ -1,0 +1,68 @@
+"""Real files, where a folder of them lies beside the repository; skipped elsewhere."""
+
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lagjax.data import instance_from_files, normalise, read_durations, read_scores, subsample
+from lagjax.errors import InputError
+
+FOLDER = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+
+
+def real(name):
+    if not (FOLDER / name).is_file():
+        pytest.skip(f"no {name} beside the repository")
+    return FOLDER / name
+
+
+def test_affinities_in_the_layout_of_conference_systems():
+    path = real("goldstandard_tpms_scores.csv")
+    start = time.process_time()
+    table = read_scores(path)
+    assert time.process_time() - start < 0.3
+    assert table.scores.shape == (463, 58)
+    assert (table.scores.min(), table.scores.max()) == (0.001049, 0.609694)
+    assert table.papers[0] == "p000" and table.reviewers[-1] == "r57"
+    for line in path.read_text().splitlines()[::997]:
+        paper, reviewer, score = line.split(",")
+        assert table.scores[table.papers.index(paper), table.reviewers.index(reviewer)] == float(score)
+
+
+def test_review_times():
+    days = read_durations(real("tmlr_review_days.csv"))
+    assert days.shape == (148,) and days.max() == pytest.approx(190.7, abs=0.05)
+    assert days.mean() == pytest.approx(42.9, abs=0.05) and np.median(days) == pytest.approx(34.8, abs=0.05)
+
+
+def test_bids_as_plain_text():
+    path = real("aamas2015.in")
+    table = read_scores(path)
+    assert table.scores.shape == (613, 201)
+    np.testing.assert_array_equal(table.scores, np.loadtxt(path, skiprows=1))
+
+
+@pytest.mark.parametrize(("number", "papers", "reviewers"), [(1, 54, 31), (2, 52, 24), (3, 176, 146)])
+def test_bids_with_conflicts(number, papers, reviewers):
+    path = real(f"preflib{number}.npz")
+    with pytest.raises(InputError, match="conflicts"):
+        read_scores(path)
+    table = read_scores(path, conflicts="zero")
+    with np.load(path) as archive:
+        mask, bids = archive["mask_matrix"], archive["similarity_matrix"]
+    assert table.scores.shape == (papers, reviewers)
+    np.testing.assert_array_equal(table.scores, (bids * (1 - mask)).T)
+    np.testing.assert_array_equal(read_scores(path, conflicts="ignore").scores, bids.T)
+    assert table.notes == (f"{mask.sum()} conflicts scored 0: the last choice, not a ban",)
+
+
+def test_a_journal_from_real_files():
+    unit = normalise(read_scores(real("goldstandard_tpms_scores.csv")))
+    made = instance_from_files(
+        subsample(unit, 10, 30, seed=1), real("tmlr_review_days.csv"), servers_per_task=3, load=0.7
+    )
+    assert (made.num_types, made.num_servers, made.max_duration) == (10, 30, 191)
+    assert made.mean_duration[0] == pytest.approx(42.9, abs=0.1)
+    assert made.scores.min() >= 0 and made.scores.max() <= 1
