@@ -1,0 +1,17 @@
+"""The linear programs: OCC-LP(B), which bounds every policy and makes LAG's index, and KIID."""
+
+from lagjax.lp.kiid import KiidSolution, solve_kiid
+from lagjax.lp.occ import OccSolution, largest_feasible_load, occ_bound, occ_upper_bound, solve_occ
+from lagjax.lp.selection import SELECTIONS, SolverError
+
+__all__ = [
+    "SELECTIONS",
+    "KiidSolution",
+    "OccSolution",
+    "SolverError",
+    "largest_feasible_load",
+    "occ_bound",
+    "occ_upper_bound",
+    "solve_kiid",
+    "solve_occ",
+]
