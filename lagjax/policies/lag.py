@@ -1,0 +1,51 @@
+"""LAG: Lagrangian-index assignment, from a solution of OCC-LP(0)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lagjax.errors import InputError
+from lagjax.instance import Instance
+from lagjax.lp.occ import OccSolution
+from lagjax.policies.table import TIE_TOLERANCE, Policy, make_policy, tie_groups
+
+
+def lag(instance: Instance, solution: OccSolution) -> Policy:
+    """LAG's tiers (Lag, Algorithm 1 and Appendix A).
+
+    For each type: servers of positive index one by one in decreasing index (group P), then those of zero index and
+    positive tie weight as one capped tier shared by weight (group T), then the rest in decreasing index (group N). Ties
+    go by server order. Indices within TIE_TOLERANCE of each other, relative to max s_vr, are ties; so are weights, which
+    are then made equal, and a weight below TIE_TOLERANCE is zero.
+
+    Args:
+      instance: the system.
+      solution: of OCC-LP(0) on the same system.
+
+    Raises:
+      InputError: the solution is of another shape.
+    """
+    shape = (instance.num_types, instance.num_servers)
+    if solution.index.shape != shape:
+        raise InputError(f"solution has an index of shape {solution.index.shape}; the instance has {shape}")
+    scale = float(np.max(instance.scores)) or 1.0
+    index, zero = solution.index, solution.zero_tolerance
+    weight = _equalised(solution.tie_weight)
+    shared = (np.abs(index) <= zero) & (weight > TIE_TOLERANCE)
+    stage = np.where(index > zero, 0, np.where(shared, 1, 2))
+    groups = tie_groups(index, TIE_TOLERANCE * scale)
+    tier = np.empty(shape, dtype=np.int64)
+    servers = np.arange(shape[1])
+    for v in range(shape[0]):
+        order = np.lexsort((servers, groups[v], stage[v]))
+        alone = stage[v, order] != 1
+        tier[v, order] = np.cumsum(alone | np.r_[True, alone[:-1]]) - 1
+    return make_policy("lag", tier, np.where(shared, weight, 1.0), "capped")
+
+
+def _equalised(weight):
+    groups = tie_groups(weight, TIE_TOLERANCE)
+    result = np.empty_like(weight)
+    for v, row in enumerate(groups):
+        result[v] = (np.bincount(row, weight[v]) / np.bincount(row))[row]
+    return result

@@ -1,0 +1,142 @@
+"""A policy as data: per task type, the order in which tiers of servers fill and the shares within a tier."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from lagjax.errors import InputError
+
+RULES = ("capped", "race")
+TIE_TOLERANCE = 1e-9  # values this close, relative to the largest in the table, are equal
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Policy:
+    """A work-conserving policy; build it with `make_policy`, which checks what it is given.
+
+    For an arriving task the free servers (or copies) of the lowest tier go first. Within a tier, with free capacity
+    c_r and theta set by the budget:
+
+    - "capped": u_r = min(c_r, theta w_r), Waterfill's second stage (Lag, Appendix A); with single servers that is
+      decreasing weight, ties by server order.
+    - "race": copies are drawn one after another without replacement with probability proportional to weight.
+
+    Attributes:
+      name: what tables and files call the policy.
+      tier: (V, R) int32, tiers of each type numbered 0, 1, ... without gaps.
+      weight: (V, R) float64 > 0, comparable only within a tier.
+      rule: "capped" or "race".
+      notes: what a reader of results should know, in words.
+    """
+
+    name: str
+    tier: np.ndarray
+    weight: np.ndarray
+    rule: str
+    notes: tuple[str, ...] = ()
+
+
+def make_policy(name: str, tier, weight=None, rule: str = "race", notes=()) -> Policy:
+    """Builds a checked policy.
+
+    Args:
+      name: what tables and files call the policy.
+      tier: (V, R) whole numbers; lower ones fill first. They are renumbered 0, 1, ... per type.
+      weight: (V, R) finite and not negative; 1 by default. Servers of weight 0 in a tier become a tier of their own
+        right after it, with equal weights: they are used only when no other server of that tier is left.
+      rule: "capped" or "race"; see `Policy`.
+      notes: sentences kept with the policy.
+
+    Raises:
+      InputError: a field that cannot be used, named with its value and what was expected.
+    """
+    if rule not in RULES:
+        raise InputError(f"rule is {rule!r}; choose from {', '.join(RULES)}")
+    tier = _table("tier", tier)
+    if not np.array_equal(tier, np.floor(tier)):
+        v, r = np.argwhere(tier != np.floor(tier))[0]
+        raise InputError(f"tier[{v}, {r}] is {tier[v, r]:g}; tiers are whole numbers")
+    weight = np.ones_like(tier) if weight is None else _table("weight", weight)
+    if weight.shape != tier.shape:
+        raise InputError(f"weight has shape {weight.shape} but tier has {tier.shape}; both are (V, R)")
+    if weight.min() < 0:
+        v, r = np.unravel_index(np.argmin(weight), weight.shape)
+        raise InputError(f"weight[{v}, {r}] is {weight[v, r]:g}; weights are 0 or more")
+    for v in range(len(tier)):
+        for t in np.unique(tier[v]):
+            if weight[v, tier[v] == t].sum() == 0:
+                raise InputError(
+                    f"tier {t:g} of task type {v} has zero total weight; give at least one positive weight"
+                )
+    late = weight == 0
+    dense = np.stack([np.unique(row, return_inverse=True)[1].ravel() for row in 2 * tier + late])
+    return _frozen(str(name), dense, np.where(late, 1.0, weight), rule, tuple(map(str, notes)))
+
+
+def strict_order(policy: Policy) -> np.ndarray | None:
+    """The order in which single servers (n = 1) are taken, when chance has no part in it.
+
+    Returns:
+      (V, R) int32, rank 0..R-1 of each server for each type; or None when some race tier has several servers.
+    """
+    num_types, num_servers = policy.tier.shape
+    if policy.rule == "race" and policy.tier.max(axis=1).min() < num_servers - 1:
+        return None
+    rank = np.empty((num_types, num_servers), dtype=np.int32)
+    for v in range(num_types):
+        order = np.lexsort((np.arange(num_servers), -policy.weight[v], policy.tier[v]))
+        rank[v, order] = np.arange(num_servers)
+    return rank
+
+
+def from_priorities(priorities, ties: str = "order", name: str = "priorities") -> Policy:
+    """A user's own index policy: for each type the free servers of highest priority go first.
+
+    Args:
+      priorities: (V, R) finite numbers; only their order within a type matters.
+      ties: "order" takes equal servers by number, "random" draws among them with equal chances.
+      name: what tables and files call the policy.
+
+    Raises:
+      InputError: a field that cannot be used.
+    """
+    if ties not in ("order", "random"):
+        raise InputError(f"ties is {ties!r}; choose from order, random")
+    priorities = _table("priorities", priorities)
+    tier = np.stack([np.unique(-row, return_inverse=True)[1].ravel() for row in priorities])
+    return make_policy(name, tier, rule="capped" if ties == "order" else "race")
+
+
+def tie_groups(values, tolerance: float) -> np.ndarray:
+    """Ranks each row's values from the largest (0); steps of at most `tolerance` do not change the rank."""
+    values = np.asarray(values, dtype=np.float64)
+    order = np.argsort(-values, axis=1, kind="stable")
+    ordered = np.take_along_axis(values, order, axis=1)
+    steps = ordered[:, :-1] - ordered[:, 1:] > tolerance
+    ranks = np.concatenate([np.zeros((len(values), 1), dtype=np.int64), np.cumsum(steps, axis=1)], axis=1)
+    groups = np.empty_like(ranks)
+    np.put_along_axis(groups, order, ranks, axis=1)
+    return groups
+
+
+def _table(field, value):
+    try:
+        table = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{field} is not a numeric (V, R) table ({error})") from None
+    if table.ndim != 2 or table.size == 0:
+        raise InputError(f"{field} has shape {table.shape}; expected a non-empty (V, R) table")
+    bad = np.argwhere(~np.isfinite(table))
+    if bad.size:
+        v, r = bad[0]
+        raise InputError(f"{field}[{v}, {r}] is {table[v, r]}; every entry must be a finite number")
+    return table
+
+
+def _frozen(name, tier, weight, rule, notes):
+    tier, weight = tier.astype(np.int32), weight.astype(np.float64)
+    tier.setflags(write=False)
+    weight.setflags(write=False)
+    return Policy(name, tier, weight, rule, notes)
