@@ -1,0 +1,169 @@
+"""The one driver: blocks of arrivals in a scan, replicas side by side, sharded over devices, counted exactly."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from lagjax.engine import tally
+from lagjax.engine.devices import compiler_options, place_replicas
+from lagjax.errors import InputError
+from lagjax.instance import Instance
+from lagjax.models import loss, streams
+from lagjax.models.policy_tables import policy_tables
+from lagjax.policies.table import Policy
+
+BLOCK = 128  # arrivals drawn and tallied together; results do not depend on it
+CHUNK = 64  # blocks per call of the compiled program, between two updates of a progress bar
+MAX_ARRIVALS = 2**31 - 2**16  # a replica's counts are int32 on the device
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Counts:
+    """What happened, as exact integers, in the counted arrivals of every replica.
+
+    Attributes:
+      served: (P, V, R, B) int32 servers given by policy p to type-v tasks, by server and replica.
+      arrived: (V, B) int32 tasks of each type, lost ones included; the same under every policy.
+      blocked: (V, B) int32 tasks lost; the same under every work-conserving policy (Lag, Lemma 3.1).
+      arrivals: tasks per replica; they took `arrivals / instance.total_rate` steps on average.
+      state: per group of policies, the final (P, R, B) waits (see `lagjax.models.loss.init`), or None.
+    """
+
+    served: np.ndarray
+    arrived: np.ndarray
+    blocked: np.ndarray
+    arrivals: int
+    state: tuple
+
+
+def simulate(
+    instance: Instance,
+    policies: Sequence[Policy],
+    *,
+    arrivals: int,
+    warmup: int = 0,
+    replicas: int = 1024,
+    seed: int = 0,
+    devices: Sequence[jax.Device] | None = None,
+    block: int = BLOCK,
+    chunk: int = CHUNK,
+    progress: Callable[[int], object] | None = None,
+) -> Counts:
+    """Simulates the original system from empty, all policies on the same arrivals and durations.
+
+    Every replica sees `warmup + arrivals` tasks and counts the last `arrivals` of them. Steps without an arrival are
+    skipped exactly. By "Bernoulli arrivals see time averages", a stationary rate per step is `instance.total_rate` times
+    the rate per arrival. Results depend on the instance, the policies, `arrivals`, `warmup` and `seed` alone: bit for
+    bit, replica i is the same whatever runs beside it and however the work is cut.
+
+    Args:
+      instance: what to simulate.
+      policies: at least one; all must be built for this instance's V and R.
+      arrivals, warmup: tasks per replica.
+      replicas: B, independent replicas.
+      seed: in [0, 2^64).
+      devices: JAX devices to share the replicas; all local devices by default, as many as divide B.
+      block: arrivals drawn at a time, a multiple of 32.
+      chunk: blocks per call of the compiled program.
+      progress: called after every chunk with the arrivals (times policies and replicas) done in it.
+
+    Raises:
+      InputError: an argument outside its range, or a policy of another shape.
+    """
+    _check(instance, policies, arrivals, warmup, replicas, block, chunk)
+    placed = place_replicas(replicas, devices)
+    tables, layouts = policy_tables(list(policies))
+    arrival_laws, tables = placed.everywhere((loss.arrival_tables(instance), tables))
+    k = instance.servers_per_task
+    numbers = np.arange(replicas)
+    keys = placed.by_replica(streams.replica_keys(seed, streams.EXOGENOUS, numbers))
+    random_ties = tables.even is not None or tables.tier is not None
+    tie_keys = placed.by_replica(streams.replica_keys(seed, streams.TIES, numbers)) if random_ties else None
+    carry = placed.by_replica(_empty(arrival_laws, tables, replicas))
+    window = np.array([warmup, warmup + arrivals], dtype=np.uint32)
+    advance = _program(k, block, tuple(compiler_options(placed.platform).items()))
+    blocks = -(-(warmup + arrivals) // block)
+    for first in range(0, blocks, chunk):
+        last = min(first + chunk, blocks)
+        carry = advance(carry, arrival_laws, tables, keys, tie_keys, window, np.uint32(first), np.uint32(last))
+        if progress is not None:
+            jax.block_until_ready(carry)
+            progress((last - first) * block * replicas * len(policies))
+    return _to_host(carry, layouts, arrivals, k)
+
+
+def _empty(arrival_laws, tables, replicas):
+    state = loss.init(arrival_laws, tables, replicas)
+    num_types = arrival_laws.num_types
+    counts = tuple(
+        None if s is None else jnp.zeros((*s.shape[:-2], num_types, s.shape[-2], replicas), jnp.int32) for s in state
+    )
+    return state, counts, jnp.zeros((arrival_laws.num_types, replicas), jnp.int32)
+
+
+@functools.cache
+def _program(k, block, options):
+    """The compiled chunk: one program per shape of tables and state; loads and policies are data."""
+    jitted = jax.jit(
+        functools.partial(advance, k=k, block=block), donate_argnums=0, compiler_options=dict(options) or None
+    )
+    return jitted
+
+
+def advance(carry, arrival_laws, policies, keys, tie_keys, window, first, last, *, k: int, block: int):
+    """Runs blocks `first` to `last` of arrivals; `carry` is (state, served counts per group, arrivals by type)."""
+
+    def one_block(index, carry):
+        state, counts, arrived = carry
+        events = index * np.uint32(block) + jnp.arange(block, dtype=jnp.uint32)
+        arrival = loss.draw_arrivals(arrival_laws, keys, tie_keys, events, k)
+        state, slots = lax.scan(lambda s, a: loss.step(s, a, policies, k), state, arrival)
+        counted = (events >= window[0]) & (events < window[1])
+        nothing = jnp.asarray(arrival_laws.num_types, arrival.task_type.dtype)
+        task_type = jnp.where(counted[:, None], arrival.task_type, nothing)
+        arrived, counts = tally.tally(arrived, counts, task_type, slots)
+        return state, counts, arrived
+
+    return lax.fori_loop(first, last, one_block, carry)
+
+
+def _to_host(carry, layouts, arrivals, k):
+    state, counts, arrived = jax.device_get(carry)
+    num_servers = layouts[0].server_of_slot.shape[1]
+    arrived_shape = (arrived.shape[0], num_servers, arrived.shape[1])
+    by_slot = [counts[layout.group].reshape(-1, *arrived_shape)[layout.place] for layout in layouts]
+    served = np.empty((len(layouts), *by_slot[0].shape), dtype=np.int32)
+    for p, layout in enumerate(layouts):
+        np.put_along_axis(served[p], layout.server_of_slot[:, :, None], by_slot[p], axis=1)
+    tasks = served.sum(axis=2) // k
+    if not (tasks == tasks[0]).all() or not (tasks[0] * k == served[0].sum(axis=1)).all():
+        raise AssertionError("policies disagree on which tasks were served (Lemma 3.1): please report this as a bug")
+    return Counts(served, arrived, arrived - tasks[0], arrivals, state)
+
+
+def _check(instance, policies, arrivals, warmup, replicas, block, chunk):
+    for field, value, least in (
+        ("arrivals", arrivals, 1), ("warmup", warmup, 0), ("replicas", replicas, 1), ("block", block, 1), ("chunk", chunk, 1),
+    ):  # fmt: skip
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+            raise InputError(f"{field} is {value!r}; give a whole number, {least} or more")
+    if arrivals + warmup > MAX_ARRIVALS:
+        raise InputError(
+            f"{arrivals + warmup} arrivals per replica are more than {MAX_ARRIVALS}; use more replicas instead of longer ones"
+        )
+    if block % tally.WORD:
+        raise InputError(f"block is {block}; give a multiple of {tally.WORD}")
+    if not policies:
+        raise InputError("no policies to simulate; give at least one")
+    for policy in policies:
+        if policy.tier.shape != instance.scores.shape:
+            raise InputError(
+                f"policy '{policy.name}' has shape {policy.tier.shape}, instance '{instance.name}' has {instance.scores.shape}"
+            )

@@ -1,0 +1,61 @@
+"""Policies turned into the arrays that the kernel reads, grouped by the cheapest rule that serves them exactly."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from lagjax.models.loss import PolicyTables, smallest_unsigned
+from lagjax.policies.table import Policy, strict_order
+
+
+class Layout(NamedTuple):
+    """Where each policy went: its group (0 order, 1 even, 2 weighted), its place there, and the server of each slot.
+
+    `server_of_slot` is (V, R): kernel slot j of a type-v task is server `server_of_slot[v, j]`.
+    """
+
+    group: int
+    place: int
+    server_of_slot: np.ndarray
+
+
+def policy_tables(policies: list[Policy]) -> tuple[PolicyTables, list[Layout]]:
+    """Groups policies of one instance and returns the kernel's tables with the way back to servers."""
+    groups: list[list] = [[], [], []]
+    layouts = []
+    for policy in policies:
+        group, row = _classify(policy)
+        server = np.argsort(row, axis=1) if group == 0 else np.broadcast_to(np.arange(row.shape[1]), row.shape)
+        layouts.append(Layout(group, len(groups[group]), server))
+        groups[group].append((row, policy.weight))
+    order, even, tier = (np.stack([row for row, _ in g]) if g else None for g in groups)
+    weight = np.stack([_scaled_weights(row, w) for row, w in groups[2]]) if groups[2] else None
+    # One more than the largest rank or tier must fit: the largest value of the dtype stands for nobody.
+    narrow = [None if a is None else a.astype(smallest_unsigned(policies[0].tier.shape[1] + 1)) for a in (order, even, tier)]
+    return PolicyTables(*narrow, weight), layouts
+
+
+def _classify(policy):
+    rank = strict_order(policy)
+    if rank is not None:
+        return 0, rank
+    return (1 if _is_even(policy.tier, policy.weight) else 2), policy.tier
+
+
+def _is_even(tier, weight):
+    return all(
+        np.unique(weight[v][tier[v] == t]).size == 1 for v in range(tier.shape[0]) for t in np.unique(tier[v])
+    )
+
+
+def _scaled_weights(tier, weight):
+    """Divides each tier's weights by their largest, so that float32 holds their ratios; a lone server gets 1."""
+    scaled = np.ones_like(weight, dtype=np.float32)
+    for v in range(tier.shape[0]):
+        for t in np.unique(tier[v]):
+            inside = tier[v] == t
+            if inside.sum() > 1:
+                scaled[v, inside] = weight[v, inside] / weight[v, inside].max()
+    return np.maximum(scaled, np.float32(1e-30))

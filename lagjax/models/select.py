@@ -1,0 +1,113 @@
+"""Which k free servers a task takes: the heart of every policy at one copy per server.
+
+All arrays carry servers on axis -2 and replicas on axis -1, the layout in which one vector instruction serves many
+replicas. A chosen server is reported as a small integer (a "slot"); `nobody` (the dtype's largest value) stands for none.
+"""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jax import lax
+
+WIDEST_SELECT = 48  # beyond this many task types a gather beats one compare per type
+
+
+def nobody(dtype):
+    """The slot that stands for no server."""
+    return jnp.iinfo(dtype).max
+
+
+def rows_of_type(table, task_type):
+    """Returns (..., R, B): row `task_type[b]` of `table` (..., V, R) for every replica b."""
+    num_types = table.shape[-2]
+    if num_types > WIDEST_SELECT:
+        return jnp.moveaxis(table, -2, -1)[..., task_type]
+    rows = jnp.broadcast_to(table[..., 0, :, None], (*table.shape[:-2], table.shape[-1], task_type.shape[-1]))
+    for v in range(1, num_types):
+        rows = jnp.where(task_type == v, table[..., v, :, None], rows)
+    return rows
+
+
+def first_in_order(rank, free, k):
+    """Takes the k free servers of lowest rank.
+
+    Args:
+      rank: (..., R, B) unsigned, a permutation of 0..R-1 along the servers.
+      free: (..., R, B) bool.
+      k: servers to take.
+
+    Returns:
+      taken (..., R, B) bool, all False where fewer than k are free, and (k, ..., B) ranks taken, `nobody` there.
+    """
+    none = nobody(rank.dtype)
+    # Materialised on purpose: fused into each of the k minima below, the type look-up would be done k + 1 times.
+    key = lax.optimization_barrier(jnp.where(free, rank, none))
+    best = [jnp.min(key, axis=-2)]
+    for _ in range(k - 1):
+        best.append(jnp.min(jnp.where(key > best[-1][..., None, :], key, none), axis=-2))
+    served = best[-1] < none
+    taken = (key <= best[-1][..., None, :]) & served[..., None, :]
+    return taken, jnp.stack([jnp.where(served, rank_taken, none) for rank_taken in best])
+
+
+def race_in_tiers(tier, weight, free, word, k):
+    """Takes k free servers one after another: lowest tier first, within a tier with probability proportional to weight.
+
+    Args:
+      tier: (..., R, B) unsigned; lower is taken first.
+      weight: sharing weights that broadcast to (..., R, B), positive: an unsigned 1 for an even race, or float32.
+      free: (..., R, B) bool.
+      word: (k, B) uint32 random words.
+      k: servers to take.
+
+    Returns:
+      taken (..., R, B) bool, all False where fewer than k are free, and (k, ..., B) servers taken, `nobody` there. An even
+      race is exact to 2^-24 a server up to 255 servers (2^-16 beyond); a weighted one to 1e-6, the rounding of its sums.
+    """
+    none = nobody(tier.dtype)
+    server = lax.broadcasted_iota(tier.dtype, free.shape, free.ndim - 2)
+    served = jnp.sum(free, axis=-2, dtype=tier.dtype) >= k
+    key, weight = lax.optimization_barrier(jnp.where(free, tier, none)), lax.optimization_barrier(weight)
+    chosen = []
+    for j in range(k):
+        best = lax.optimization_barrier(jnp.min(key, axis=-2))
+        share = jnp.where(key == best[..., None, :], weight, jnp.zeros((), weight.dtype))
+        pick = lax.optimization_barrier(_draw_share(share, word[j]).astype(tier.dtype))
+        chosen.append(pick)
+        key = lax.optimization_barrier(jnp.where(server == pick[..., None, :], none, key))
+    taken = jnp.zeros(free.shape, bool)
+    for pick in chosen:
+        taken |= server == pick[..., None, :]
+    return taken & served[..., None, :], jnp.stack([jnp.where(served, pick, none) for pick in chosen])
+
+
+def _draw_share(share, word):
+    """Returns (..., B): a server drawn with probability proportional to `share` (..., R, B), by its running sums."""
+    count = jnp.uint8 if share.shape[-2] <= 255 else jnp.uint16
+    running = _running_sum(share)
+    total = lax.optimization_barrier(running[..., -1, :])
+    if jnp.issubdtype(share.dtype, jnp.integer):
+        point = _scaled(word, total)
+    else:
+        point = (word >> 8).astype(share.dtype) * jnp.asarray(2.0**-24, share.dtype) * total
+    point = lax.optimization_barrier(point)
+    passed = jnp.sum(running <= point[..., None, :], axis=-2, dtype=count)
+    # Rounding can put the point on the total: the last server with a share is then the one meant.
+    last = jnp.sum(running < total[..., None, :], axis=-2, dtype=count)
+    return jnp.minimum(passed, last)
+
+
+def _running_sum(share):
+    """Inclusive sums along the servers by doubling strides: log2 R passes that vectorise, where `jnp.cumsum` does not."""
+    stride = 1
+    while stride < share.shape[-2]:
+        share = lax.optimization_barrier(share)
+        share = jnp.concatenate([share[..., :stride, :], share[..., stride:, :] + share[..., :-stride, :]], axis=-2)
+        stride *= 2
+    return lax.optimization_barrier(share)
+
+
+def _scaled(word, total):
+    """Returns floor(word / 2^32 * total) in `total`'s unsigned dtype, to within 2^-24 (uint8) or 2^-16 in probability."""
+    bits = 24 if total.dtype == jnp.uint8 else 16
+    return (((word >> (32 - bits)) * total.astype(jnp.uint32)) >> bits).astype(total.dtype)
