@@ -11,7 +11,9 @@ from lagjax.lp.program import Curvature, NewtonSystem, Program
 
 _MAX_STEPS = 60
 _CONVERGED = 1e-12  # largest relative change of a slack in the last Newton step
-_ACCEPTED = 1e-8
+_DEPENDENT = 1e-11  # relative singular value of dependent price equations
+_INFEASIBLE = 1e-8  # left of the primal equations after a full Newton step
+_ACCEPTED = 1e-6  # the same, when round-off on a tiny slack keeps it from falling further
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -58,7 +60,8 @@ def primal_centre(program: Program, face: Face, w, idle, spare, cutoff=1e-11):
     w, idle = settle(program, face, w, idle)
     spare = np.where(face.spare, spare, 0.0)
     follows = face.full & coupled
-    change = 0.0
+    logs_of_idle = 1.0 + coupled * (~face.free & ~face.full).sum(0)  # idle_r, and bound - w where w = 0
+    change = np.inf
     for _ in range(_MAX_STEPS):
         up = np.where(face.free, program.slack_up(w, idle), 1.0)
         some_w, some_idle, some_spare = (np.where(x != 0, x, 1.0) for x in (w, idle, spare))
@@ -69,11 +72,11 @@ def primal_centre(program: Program, face: Face, w, idle, spare, cutoff=1e-11):
         inverse_w = np.where(face.free, 1 / (low + high), 0.0)
         follow = np.where(face.free, share, follows) if coupled else np.zeros_like(w)
         kept = np.where(face.free, low * share, np.where(follows, low, 0.0)).sum(0) if coupled else 0.0
-        inverse_idle = np.where(face.idle, 1 / (1 / some_idle**2 + kept), 0.0)
+        inverse_idle = np.where(face.idle, 1 / (logs_of_idle / some_idle**2 + kept), 0.0)
         system = NewtonSystem(program, Curvature(inverse_w, follow, inverse_idle, spare**2), cutoff)
         dw, d_idle, d_spare = system.solve_refined(
             np.where(face.free, 1 / some_w - 1 / up, np.where(follows, 1 / some_w, 0.0)),
-            face.idle * (1 / some_idle + ((face.free / up).sum(0) if coupled else 0.0)),
+            face.idle * (logs_of_idle / some_idle + ((face.free / up).sum(0) if coupled else 0.0)),
             face.spare / some_spare,
             program.demand - w.sum(1) - spare,
             1 - idle - (a * w).sum(0),
@@ -84,8 +87,10 @@ def primal_centre(program: Program, face: Face, w, idle, spare, cutoff=1e-11):
         step = min(1.0, 0.9 / max(1e-300, -drops.min()))
         w, idle = settle(program, face, w + step * dw, idle + step * d_idle)
         spare = spare + step * d_spare
-        change = np.abs(drops).max()
-        if change < _CONVERGED:
+        before, change = change, np.abs(drops).max()
+        if step == 1 and np.abs(program.demand - w.sum(1) - spare).max() > _INFEASIBLE:
+            return None
+        if change < _CONVERGED or before < min(change, _ACCEPTED):
             break
     return (w, idle) if change <= _ACCEPTED else None
 
@@ -111,10 +116,13 @@ class DualFace:
             value = np.zeros(len(fixed))
         self.rows = np.vstack([zero, fixed])
         self.value = np.concatenate([program.scores[face.free], value])
-        values, basis = np.linalg.eigh(self.rows.T @ self.rows)
-        kept = values > 1e-12 * values[-1]
-        self.directions = basis[:, ~kept]
-        self._inverse = (basis[:, kept] / values[kept]) @ basis[:, kept].T
+        triangle = np.zeros((num_types + num_servers,) * 2)
+        factor = np.linalg.qr(self.rows, mode="r")
+        triangle[: len(factor)] = factor
+        _, values, basis = np.linalg.svd(triangle)
+        kept = values > _DEPENDENT * values[0]
+        self.directions = basis[~kept].T
+        self._inverse = (basis[kept].T / values[kept] ** 2) @ basis[kept]
 
     def project(self, price, server_price):
         """The nearest (price, server_price) on the face's equations, by refined least squares."""
@@ -146,20 +154,23 @@ def dual_centre(program: Program, face: Face, price, server_price):
         signed = (-sign[:, :, None] * moves).reshape(sign.size, -1)[strict]
         slope = np.vstack([signed, dual.directions[priced]])
         x = np.concatenate([price, server_price * dual.unit])
-        change = np.zeros(1)
+        change = np.inf
         for _ in range(_MAX_STEPS):
             slack = np.concatenate([(sign * program.reduced(*dual.split(x))).ravel()[strict], x[priced]])
             if slack.min(initial=1) <= 0:
                 return None
             scaled = slope / slack[:, None]
-            step = np.linalg.lstsq(scaled, np.ones(len(slack)), rcond=1e-12)[0]
-            change = scaled @ step
-            x = x + min(1.0, 0.9 / max(1e-300, -change.min(initial=0))) * (dual.directions @ step)
-            if np.abs(change).max(initial=0) < _CONVERGED:
+            step = np.linalg.lstsq(scaled.T @ scaled, scaled.sum(0), rcond=1e-15)[0]
+            ratios = scaled @ step
+            x = x + min(1.0, 0.9 / max(1e-300, -ratios.min(initial=0))) * (dual.directions @ step)
+            before, change = change, np.abs(ratios).max(initial=0)
+            if change < _CONVERGED or before < min(change, _ACCEPTED):
                 break
-        if np.abs(change).max(initial=0) > _ACCEPTED:
+        if change > _ACCEPTED:
             return None
         price, server_price = dual.project(*dual.split(x))
+    if not program.coupled:
+        price, server_price = np.where(face.spare, 0.0, price), np.where(face.idle, 0.0, server_price)
     reduced = np.where(face.free, 0.0, program.reduced(price, server_price))
     if (sign * reduced).ravel()[strict].min(initial=1) <= 0:
         return None

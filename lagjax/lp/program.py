@@ -112,8 +112,9 @@ class NewtonSystem:
         Args:
           program: the program.
           curvature: of the barrier at the current point.
-          cutoff: None when the equality rows are independent; else the relative size below which an eigenvalue of
-            the reduced system is a dependence between rows, and the least-norm multipliers are used.
+          cutoff: None when the equality rows are independent; else the relative size below which an
+            eigenvalue of the reduced system is a dependence between rows, and the least-norm multipliers are
+            used.
         """
         a = program.occupancy[:, None]
         c = self.curvature = curvature

@@ -2,23 +2,25 @@
 
 `canonical`: the analytic centre of the optimal face, primal and dual. Of all optimal (u, phi) it maximises
 the sum of log(x) over the inequalities x >= 0 of the program as it is stated (u_vr >= 0, u_vr <= its bound,
-phi_r >= 0, and for KIID the room in sum_r x_vr <= k lambda_v and in sum_v E[D_v] x_vr <= 1) that are not equalities on the whole face; of
-all optimal prices it maximises the same sum over the inequalities of the dual. Both are strictly concave programs, so
-the point is unique, does not depend on the solver nor on the order of types, servers, rows or columns, gives identical
-servers identical values, and is strictly complementary: an index is zero only where it is zero in every dual optimum,
-and then w_vr lies strictly between its bounds. It is the limit of the central path, to which an interior-point method
-without crossover converges.
+phi_r >= 0, and for KIID the room in sum_r x_vr <= k lambda_v and in sum_v E[D_v] x_vr <= 1) that are not
+equalities on the whole face; of all optimal prices it maximises the same sum over the inequalities of the
+dual. Both are strictly concave programs, so the point is unique, does not depend on the solver nor on the
+order of types, servers, rows or columns, gives identical servers identical values, and is strictly
+complementary: an index is zero only where it is zero in every dual optimum, and then w_vr lies strictly
+between its bounds. It is the limit of the central path, to which an interior-point method without crossover
+converges.
 
-`interior`: the same point together with what the last iterates of that method still hold: entries that vanish along the
-central path keep their limiting proportions (the limit of u / mu is 1 / reduced cost), which ALG-SC-LP can draw from.
+`interior`: the same point together with what the last iterates of that method still hold: entries that
+vanish along the central path keep their limiting proportions (the limit of u / mu is 1 / reduced cost),
+which ALG-SC-LP can draw from.
 
 `vertex`: the basic solution where HiGHS's dual simplex stops; it depends on the order of types and servers.
 
-At the largest feasible load the OCC-LP has a single feasible point and an unbounded dual face; the dual is then that of
-the limit of slightly lower demand, which is a fixed face, and its centre.
+At the largest feasible load the OCC-LP has a single feasible point and an unbounded dual face; the dual is
+then that of the limit of slightly lower demand, which is a fixed face, and its centre.
 
-Every solution is polished: once it is known which inequalities bind, the point solves linear equations, so zeros are
-exact and solver noise decides nothing. It is returned only with its residuals measured and small.
+Every solution is polished: once it is known which inequalities bind, the point solves linear equations, so
+zeros are exact and solver noise decides nothing. It is returned only with its residuals measured and small.
 """
 
 from __future__ import annotations
@@ -41,6 +43,7 @@ RESIDUAL_TOLERANCE = 1e-7  # largest accepted; needed when rates or scores diffe
 BOUNDARY = 1e-4  # relative room in the demand below which the face is taken from a slightly lower demand
 _LIMIT_STEPS = (1e-3, 2e-4)  # relative decreases of the demand that are tried
 _TRY_PARTITION = 1e-7  # complementarity from which partitions are tried
+_TRY_AGAIN = 0.03  # decrease of the complementarity until the next trial
 _CUTOFFS = (1e-11, 1e-14)
 _REMEMBERED = 512
 
@@ -105,10 +108,11 @@ def _solve(key, selection):
 
 
 def _centre(program):
-    left, best = np.inf, None
+    left, best, attempt = np.inf, None, _TRY_PARTITION
     for point, left in interior.path(program):
-        if left > _TRY_PARTITION:
+        if left > attempt:
             continue
+        attempt = left * _TRY_AGAIN
         face = partition(program, point)
         dual = dual_centre(program, face, point.type_price / program.rate, point.server_price)
         if dual is None:

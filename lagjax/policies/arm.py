@@ -2,10 +2,13 @@
 
 q(ell) is the root of q = sum_u lambda_u max(s_u - ell - E[D_u] q, 0): the best reward per step of a server
 that may take or leave each arriving task and pays ell for each one taken. It is the largest over all sets A
-of task types of sum_A lambda_u (s_u - ell) / (1 + sum_A lambda_u E[D_u]), so convex, decreasing and piecewise linear in ell.
+of task types of sum_A lambda_u (s_u - ell) / (1 + sum_A lambda_u E[D_u]), so convex, decreasing and
+piecewise linear in ell.
 """
 
 from __future__ import annotations
+
+import itertools
 
 import numpy as np
 
@@ -27,10 +30,13 @@ def arm_value(price: float, scores, rate, duration) -> float:
 
 
 def indifference_prices(scores, rate, duration) -> list[np.ndarray]:
-    """For each type the increasing array of prices ell with s_v - ell = E[D_v] q(ell): one, or none or two.
+    """For each type the increasing array of prices ell with s_v - ell = E[D_v] q(ell).
 
-    The pieces of q are found exactly: two lines of the upper envelope meet either on q, which is a breakpoint, or below
-    it, and then q has another line between them.
+    One for a type that is worth its time at all lower prices and at none above. With unequal durations there
+    can be none (never worth it), two (only between them) or twice the same (indifferent there, never better).
+
+    The pieces of q are found exactly: two lines of the upper envelope meet on q, in a breakpoint, or below it, and
+    then q has another line between them.
 
     Args:
       scores: (V,) s_u of this server. rate: (V,) tasks per step. duration: (V,) E[D_u], steps.
@@ -38,12 +44,10 @@ def indifference_prices(scores, rate, duration) -> list[np.ndarray]:
     scores, rate, duration = (np.asarray(x, dtype=np.float64) for x in (scores, rate, duration))
     scale = float(np.abs(scores).max()) or 1.0
     high = float(scores.max()) + scale
-    low, ends = -scale, _line(-scale, scores, rate, duration)
-    for _ in range(60):  # until the last piece on the left is reached
-        further = _line(4 * low, scores, rate, duration)
-        if further == ends:
-            break
-        low, ends = 4 * low, further
+    steepest = arm_value(-1.0, np.zeros_like(scores), rate, duration)  # slope of the last piece on the left
+    low = -scale
+    while (ends := _line(low, scores, rate, duration))[1] < steepest * (1 - _EQUAL):
+        low *= 4
     breaks: list[float] = []
     stack = [((low, ends), (high, _line(high, scores, rate, duration)))]
     while stack:
@@ -66,16 +70,16 @@ def indifference_prices(scores, rate, duration) -> list[np.ndarray]:
 
 
 def _roots(nodes, worth, zero):
-    """Zeros of a piecewise linear function given at nodes; those marked zero are zeros, neighbours one."""
-    sign = np.where(zero, 0, np.sign(worth))
+    """Zeros of a piecewise linear function given at nodes; one that only touches counts twice."""
+    sign = np.where(zero, 0.0, np.sign(worth))
+    firm = np.flatnonzero(sign)
     roots = []
-    for i in np.flatnonzero(zero):
-        if i == 0 or not zero[i - 1]:
-            roots.append(nodes[i])
-    for i in np.flatnonzero(sign[:-1] * sign[1:] < 0):
-        part = worth[i] / (worth[i] - worth[i + 1])
-        roots.append(nodes[i] + part * (nodes[i + 1] - nodes[i]))
-    return np.sort(np.array(roots))
+    for i, j in itertools.pairwise(firm):
+        if j > i + 1:  # zero nodes in between
+            roots += [nodes[i + 1]] * (1 if sign[i] != sign[j] else 2)
+        elif sign[i] != sign[j]:
+            roots.append(nodes[i] + worth[i] / (worth[i] - worth[j]) * (nodes[j] - nodes[i]))
+    return np.array(roots)
 
 
 def _line(price, scores, rate, duration):

@@ -17,5 +17,5 @@ def greedy_tiers(instance: Instance) -> np.ndarray:
 
 
 def greedy(instance: Instance) -> Policy:
-    """The k free servers with the largest s_vr, ties uniformly at random at every arrival (Lag, section 5.1)."""
+    """The k free servers with the largest s_vr, ties at random at every arrival (Lag, section 5.1)."""
     return make_policy("greedy", greedy_tiers(instance))

@@ -16,11 +16,11 @@ TIE_TOLERANCE = 1e-9  # values this close, relative to the largest in the table,
 class Policy:
     """A work-conserving policy; build it with `make_policy`, which checks what it is given.
 
-    For an arriving task the free servers (or copies) of the lowest tier go first. Within a tier, with free capacity
-    c_r and theta set by the budget:
+    For an arriving task the free servers (or copies) of the lowest tier go first. Within a tier, with free
+    capacity c_r and theta set by the budget:
 
-    - "capped": u_r = min(c_r, theta w_r), Waterfill's second stage (Lag, Appendix A); with single servers that is
-      decreasing weight, ties by server order.
+    - "capped": u_r = min(c_r, theta w_r), Waterfill's second stage (Lag, Appendix A); with single servers
+      that is decreasing weight, ties by server order.
     - "race": copies are drawn one after another without replacement with probability proportional to weight.
 
     Attributes:
@@ -44,8 +44,8 @@ def make_policy(name: str, tier, weight=None, rule: str = "race", notes=()) -> P
     Args:
       name: what tables and files call the policy.
       tier: (V, R) whole numbers; lower ones fill first. They are renumbered 0, 1, ... per type.
-      weight: (V, R) finite and not negative; 1 by default. Servers of weight 0 in a tier become a tier of their own
-        right after it, with equal weights: they are used only when no other server of that tier is left.
+      weight: (V, R) finite and not negative; 1 by default. Servers of weight 0 in a tier become a tier of
+        their own right after it, with equal weights: they are used when no other server of that tier is left.
       rule: "capped" or "race"; see `Policy`.
       notes: sentences kept with the policy.
 
