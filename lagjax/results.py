@@ -1,0 +1,193 @@
+"""Results as an xarray Dataset with named dimensions: built from cells, saved, loaded, and read out as rows."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import tempfile
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import numpy as np
+import xarray as xr
+
+from lagjax.errors import InputError
+from lagjax.instance import Instance
+from lagjax.policies import Policy
+from lagjax.stats import estimate, percent_of_bound
+
+ROW_KEYS = (
+    "instance", "load", "policy", "reward_per_step", "reward_ci95", "percent_of_occ_ub", "percent_ci95", "blocking",
+    "occ_ub", "occ_ub_0", "kiid_ub", "steps", "replicas", "seconds",
+)  # fmt: skip
+
+
+class Cell(NamedTuple):
+    """One instance at one load, with what every policy earned there; P policies, B replicas.
+
+    Attributes:
+      instance: at this load.
+      policies: P policies, in the order of the arrays.
+      reward: (P, B) reward per step.
+      blocked: (B,) fraction of tasks lost, the same under every policy.
+      assigned: (P, V, R) servers given per step, by task type and server, mean over replicas.
+      occ_ub, occ_ub_0, kiid_ub: OPT(OCC-LP(B_hat)), OPT(OCC-LP(0)), OPT(KIID), reward per step.
+      occ_slope: d OPT(OCC-LP(B)) / dB at B_hat.
+      steps, warmup: steps counted and dropped per replica.
+      seconds: wall time of the simulation, all policies together.
+    """
+
+    instance: Instance
+    policies: tuple[Policy, ...]
+    reward: np.ndarray
+    blocked: np.ndarray
+    assigned: np.ndarray
+    occ_ub: float
+    occ_ub_0: float
+    kiid_ub: float
+    occ_slope: float
+    steps: int
+    warmup: int
+    seconds: float
+
+
+def assemble(cells: Sequence[Cell], *, seed: int, selection: str) -> xr.Dataset:
+    """Builds the Dataset of a sweep; combinations of instance and load that were not run are NaN.
+
+    Variables over (instance, load, policy): reward_per_step, percent_of_occ_ub (of OPT(OCC-LP(B_hat))), each with its
+    `_ci95` half-width (`reward_ci95`, `percent_ci95`), and seconds. Over (instance, load, policy, than): difference, the
+    paired difference of percent_of_occ_ub between two policies on the same arrivals, with difference_ci95. Over (instance,
+    load): blocking, blocking_ci95, occ_ub, occ_ub_0, kiid_ub, steps, warmup. Over (instance, load, policy, replica):
+    reward. Over (instance, load, replica): blocked. Per instance, over (load, policy, task_NAME, server_NAME): assigned_NAME,
+    servers given per step. Attributes: seed, selection, versions, device, configuration.
+    """
+    parts = [_cell_dataset(cell) for cell in cells]
+    data = xr.merge(parts, join="outer", compat="no_conflicts", combine_attrs="drop")
+    order = list(dict.fromkeys(cell.instance.name for cell in cells))
+    names = list(dict.fromkeys(policy.name for cell in cells for policy in cell.policies))
+    data = data.sel(instance=order, policy=names, than=names).sortby("load")
+    data.attrs = {
+        "title": "Reward of assignment policies against their upper bound",
+        "seed": str(seed),
+        "selection": selection,
+        "versions": json.dumps(_versions()),
+        "device": str(jax.local_devices()[0].device_kind),
+        "configuration": json.dumps([_configuration(cell) for cell in cells]),
+    }
+    return data
+
+
+def _cell_dataset(cell):
+    at = ("instance", "load")
+    name = cell.instance.name
+    percent = percent_of_bound(cell.reward, cell.blocked, cell.occ_ub, cell.occ_slope)
+    reward, share, blocking = estimate(cell.reward), estimate(percent), estimate(cell.blocked)
+    difference = estimate(percent[:, None] - percent[None])
+    per_cell = {
+        "blocking": blocking.mean, "blocking_ci95": blocking.ci95, "occ_ub": cell.occ_ub, "occ_ub_0": cell.occ_ub_0,
+        "kiid_ub": cell.kiid_ub, "steps": float(cell.steps), "warmup": float(cell.warmup),
+    }  # fmt: skip
+    per_policy = {
+        "reward_per_step": reward.mean, "reward_ci95": reward.ci95, "percent_of_occ_ub": share.mean,
+        "percent_ci95": share.ci95, "seconds": np.full(len(cell.policies), cell.seconds / len(cell.policies)),
+    }  # fmt: skip
+    per_pair = {"difference": difference.mean, "difference_ci95": difference.ci95}
+    names = [policy.name for policy in cell.policies]
+    variables = {key: (at, np.reshape(value, (1, 1))) for key, value in per_cell.items()}
+    variables |= {key: ((*at, "policy"), value[None, None]) for key, value in per_policy.items()}
+    variables |= {key: ((*at, "policy", "than"), value[None, None]) for key, value in per_pair.items()}
+    variables["reward"] = ((*at, "policy", "replica"), cell.reward[None, None])
+    variables["blocked"] = ((*at, "replica"), cell.blocked[None, None])
+    axes = ("load", "policy", f"task_{name}", f"server_{name}")
+    variables[f"assigned_{name}"] = (axes, cell.assigned[None])
+    coordinates = {
+        "instance": [name], "load": [round(cell.instance.load, 9)], "policy": names, "than": names,
+        f"task_{name}": list(cell.instance.tasks), f"server_{name}": list(cell.instance.servers),
+    }  # fmt: skip
+    return xr.Dataset(variables, coordinates)
+
+
+def rows(data: xr.Dataset) -> list[dict]:
+    """Returns one dict per instance, load and policy that was run, with the keys `ROW_KEYS` and plain Python values."""
+    out = []
+    for instance in data.instance.values:
+        for load in data["load"].values:
+            for policy in data.policy.values:
+                cell = data.sel(instance=instance, load=load, policy=policy)
+                if np.isnan(cell.reward_per_step):
+                    continue
+                row = {"instance": str(instance), "load": float(load), "policy": str(policy)}
+                for key in ROW_KEYS[3:]:
+                    value = data.sizes["replica"] if key == "replicas" else cell[key].item()
+                    row[key] = int(value) if key in ("steps", "replicas") else _finite(value)
+                out.append(row)
+    return out
+
+
+def save(data: xr.Dataset, path) -> None:
+    """Writes the Dataset as netCDF: complete or not at all."""
+    write_whole(path, lambda temporary: data.to_netcdf(temporary, engine="scipy"))
+
+
+def load(path) -> xr.Dataset:
+    """Reads a Dataset that `save` wrote.
+
+    Raises:
+      InputError: there is no such file, or it is not netCDF.
+    """
+    try:
+        with xr.open_dataset(path, engine="scipy") as data:
+            return data.load()
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file; give the sweep.nc of a finished sweep") from None
+    except (OSError, TypeError, ValueError) as error:
+        raise InputError(f"{path}: not a readable netCDF file ({error}); give the sweep.nc of a finished sweep") from None
+
+
+def write_whole(path, write) -> None:
+    """Calls `write(temporary)` beside `path` and renames, so that no reader ever sees half a file.
+
+    Raises:
+      InputError: the folder cannot be written.
+    """
+    path = Path(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=path.suffix, dir=path.parent)
+        os.close(handle)
+        try:
+            write(temporary)
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, path)
+        finally:
+            Path(temporary).unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror or error}); choose a writable place") from None
+
+
+def _finite(value):
+    return float(value) if np.isfinite(value) else None
+
+
+def _versions():
+    packages = ("lagjax", "jax", "jaxlib", "numpy", "scipy", "xarray")
+    return {"python": platform.python_version(), **{name: version(name) for name in packages}}
+
+
+def _configuration(cell):
+    instance = cell.instance
+    return {
+        "instance": instance.name,
+        "load": round(instance.load, 9),
+        "servers_per_task": instance.servers_per_task,
+        "types": instance.num_types,
+        "servers": instance.num_servers,
+        "max_duration": instance.max_duration,
+        "mean_duration": [float(x) for x in instance.mean_duration],
+        "arrival_rate": [float(x) for x in instance.arrival_rate],
+        "policies": {policy.name: list(policy.notes) for policy in cell.policies},
+    }
