@@ -39,6 +39,7 @@ class Cell(NamedTuple):
       occ_slope: d OPT(OCC-LP(B)) / dB at B_hat.
       steps, warmup: steps counted and dropped per replica.
       seconds: wall time of the simulation, all policies together.
+      selection_matters: (P,) whether the LP that made a policy has several optima that make different ones.
     """
 
     instance: Instance
@@ -53,13 +54,15 @@ class Cell(NamedTuple):
     steps: int
     warmup: int
     seconds: float
+    selection_matters: np.ndarray
 
 
 def assemble(cells: Sequence[Cell], *, seed: int, selection: str) -> xr.Dataset:
     """Builds the Dataset of a sweep; combinations of instance and load that were not run are NaN.
 
     Variables over (instance, load, policy): reward_per_step, percent_of_occ_ub (of OPT(OCC-LP(B_hat))), each with its
-    `_ci95` half-width (`reward_ci95`, `percent_ci95`), and seconds. Over (instance, load, policy, than): difference, the
+    `_ci95` half-width (`reward_ci95`, `percent_ci95`), seconds, and selection_matters (1 where the policy comes from an LP
+    with several optima that make different policies). Over (instance, load, policy, than): difference, the
     paired difference of percent_of_occ_ub between two policies on the same arrivals, with difference_ci95. Over (instance,
     load): blocking, blocking_ci95, occ_ub, occ_ub_0, kiid_ub, steps, warmup. Over (instance, load, policy, replica):
     reward. Over (instance, load, replica): blocked. Per instance, over (load, policy, task_NAME, server_NAME): assigned_NAME,
@@ -94,6 +97,7 @@ def _cell_dataset(cell):
     per_policy = {
         "reward_per_step": reward.mean, "reward_ci95": reward.ci95, "percent_of_occ_ub": share.mean,
         "percent_ci95": share.ci95, "seconds": np.full(len(cell.policies), cell.seconds / len(cell.policies)),
+        "selection_matters": cell.selection_matters.astype(float),
     }  # fmt: skip
     per_pair = {"difference": difference.mean, "difference_ci95": difference.ci95}
     names = [policy.name for policy in cell.policies]

@@ -12,8 +12,8 @@ import xarray as xr
 from lagjax.engine.run import Counts, simulate
 from lagjax.errors import InputError
 from lagjax.instance import Instance
-from lagjax.lp import occ_bound, occ_upper_bound, solve_kiid
-from lagjax.policies import Policy, build_policy
+from lagjax.lp import SELECTIONS, occ_bound, occ_upper_bound, solve_kiid
+from lagjax.policies import Policy, build_policy, strict_order
 from lagjax.results import Cell, assemble
 
 DEFAULT_POLICIES = ("lag", "greedy", "random", "alg-sc-lp", "whittle", "whittle-rate")
@@ -103,6 +103,22 @@ def _prepare(instance, policies, selection):
     return instance, tuple(built)
 
 
+def _selection_matters(name, instance):
+    """Whether the LP behind a named policy has several optima that make different policies (Lag, Appendix A)."""
+    if name not in ("lag", "alg-sc-lp"):
+        return False
+    alike = np.unique(instance.scores, axis=1, return_inverse=True)[1].ravel()  # servers with equal scores
+    first, *others = (build_policy(name, instance, selection) for selection in SELECTIONS)
+    return not all(_same_choice(first, other, alike) for other in others)
+
+
+def _same_choice(one, other, alike):
+    order, another = strict_order(one), strict_order(other)
+    if order is not None and another is not None:
+        return np.array_equal(alike[np.argsort(order, axis=1)], alike[np.argsort(another, axis=1)])
+    return np.array_equal(one.tier, other.tier) and np.allclose(one.weight, other.weight, atol=1e-3)
+
+
 def _cell(instance, policies, steps, replicas, seed, progress):
     arrivals, warmup = arrivals_and_warmup(instance, steps)
     start = time.perf_counter()
@@ -131,4 +147,5 @@ def measure(instance: Instance, policies: Sequence[Policy], counts: Counts, *, w
         steps=round(counts.arrivals / instance.total_rate) if steps is None else int(steps),
         warmup=round(warmup / instance.total_rate),
         seconds=seconds,
+        selection_matters=np.array([_selection_matters(policy.name, instance) for policy in policies]),
     )

@@ -1,0 +1,63 @@
+"""Entry point: one line for an error, exit code 2, no traceback."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from lagjax.cli.solve import solve
+from lagjax.cli.sweep import sweep
+from lagjax.errors import InputError
+
+app = typer.Typer(
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="Online assignment of reusable, unequal resources: bounds, index policies and a batched simulator.",
+)
+app.command()(sweep)
+app.command()(solve)
+
+_CommandError = typer.BadParameter.__mro__[2]  # click's base class, which newer typers bring along under their own name
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"lagjax {version('lagjax')}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def main() -> None:
+    """Runs the command line."""
+    try:
+        code = app(standalone_mode=False)
+    except InputError as error:
+        code = _fail(str(error))
+    except _CommandError as error:
+        code = _fail(error.format_message() or "see lagjax --help")
+    except (KeyboardInterrupt, typer.Abort):
+        code = 130
+        print("lagjax: interrupted; nothing was written", file=sys.stderr)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(message):
+    print("lagjax: error: " + " ".join(message.split()), file=sys.stderr)
+    return 2

@@ -1,0 +1,131 @@
+"""What a command works on: gallery names or a score file, and lists of loads and policies."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lagjax import data
+from lagjax.cli.terminal import note
+from lagjax.errors import InputError
+from lagjax.gallery import GALLERY, gallery
+from lagjax.instance import Instance
+from lagjax.policies import POLICIES
+
+DEFAULT_LOADS = tuple(i / 10 for i in range(1, 10))
+_LOWEST_LOAD = 1e-3
+
+Scores = Annotated[Path | None, typer.Option(help="Score file (.csv paper,reviewer,score; .npy; .npz; .in) instead of gallery instances.")]
+Durations = Annotated[Path | None, typer.Option(help="Csv of observed service times, in steps; goes with --scores.")]
+Column = Annotated[str | None, typer.Option(help="Column of --durations, by name or number from 1.")]
+Service = Annotated[str | None, typer.Option(help="Service law instead of --durations: geometric:MEAN, deterministic:STEPS or sample:FILE[:COLUMN].")]
+PerTask = Annotated[int | None, typer.Option(help="Servers per task, k; goes with --scores. [default: 1]")]
+SamplePapers = Annotated[int | None, typer.Option(help="Draw this many papers (task types) at random from --scores.")]
+SampleReviewers = Annotated[int | None, typer.Option(help="Draw this many reviewers (servers) at random from --scores.")]
+Orientation = Annotated[str | None, typer.Option(help="papers-by-reviewers or reviewers-by-papers, where the file does not say.")]
+Missing = Annotated[str | None, typer.Option(help="Score of pairs that --scores lacks; refused by default.")]
+Conflicts = Annotated[str | None, typer.Option(help="Pairs in conflict: refuse, zero (score 0) or ignore. [default: refuse]")]
+Normalise = Annotated[bool, typer.Option("--normalise", help="Rescale the scores of the whole file to [0, 1].")]
+Selection = Annotated[str, typer.Option(help="Which LP optimum makes the policies: canonical, vertex or interior.")]
+
+
+@dataclasses.dataclass(frozen=True)
+class FileOptions:
+    """The options that describe an instance in files, as given."""
+
+    scores: Path | None = None
+    durations: Path | None = None
+    column: str | None = None
+    service: str | None = None
+    per_task: int | None = None
+    sample_papers: int | None = None
+    sample_reviewers: int | None = None
+    orientation: str | None = None
+    missing: str | None = None
+    conflicts: str | None = None
+    normalise: bool = False
+
+
+def instances(names: list[str], files: FileOptions, seed: int) -> list[Instance]:
+    """Returns the instances meant: of the files if scores are given, else of the gallery (all of it without names)."""
+    if files.scores is None:
+        given = [f.name for f in dataclasses.fields(files) if getattr(files, f.name) not in (None, False)]
+        if given:
+            raise InputError(f"--{given[0].replace('_', '-')} describes a score file; give --scores FILE with it")
+        twice = [name for i, name in enumerate(names) if name in names[:i]]
+        if twice:
+            raise InputError(f"instance '{twice[0]}' is named twice; name it once")
+        return [gallery(name) for name in names or GALLERY]
+    if names:
+        raise InputError(f"'{names[0]}' and --scores are both given; choose gallery instances or a score file")
+    return [_from_files(files, seed)]
+
+
+def _from_files(files, seed):
+    table = data.read_scores(
+        files.scores,
+        orientation=files.orientation,
+        missing=files.missing or "refuse",
+        conflicts=files.conflicts or "refuse",
+    )
+    if files.normalise:
+        table = data.normalise(table)
+    if files.sample_papers is not None or files.sample_reviewers is not None:
+        table = data.subsample(table, files.sample_papers, files.sample_reviewers, seed)
+    for line in table.notes:
+        note(f"note: {line}")
+    if files.durations is None and files.service is None:
+        raise InputError("--scores needs service times: give --durations FILE or --service LAW (such as geometric:20)")
+    return data.instance_from_files(
+        table, files.durations, servers_per_task=1 if files.per_task is None else files.per_task, load=_LOWEST_LOAD,
+        service=files.service, column=files.column,
+    )  # fmt: skip
+
+
+def loads_of(text: str | None):
+    """Parses "0.1,0.2" or "0.1:0.9:0.1" (ends included) to a tuple; without text, 0.1 to 0.9 as far as each instance goes."""
+    if text is None:
+        return default_loads
+    values: list[float] = []
+    for part in text.split(","):
+        numbers = [_number(piece, text) for piece in part.split(":")]
+        if len(numbers) == 1:
+            values += numbers
+        elif len(numbers) == 3 and numbers[2] > 0 and numbers[1] >= numbers[0]:
+            first, last, stride = numbers
+            values += [round(first + i * stride, 12) for i in range(int((last - first) / stride + 1e-9) + 1)]
+        else:
+            raise InputError(f"--loads '{text}': '{part}' is no range; write FIRST:LAST:STEP, as in 0.1:0.9:0.1")
+    return tuple(values)
+
+
+def default_loads(instance: Instance) -> tuple[float, ...]:
+    """0.1, 0.2, ..., 0.9 up to what the instance can carry: load 1 - k/R and one arrival per step."""
+    busiest = min(instance.max_load, instance.load / instance.total_rate)
+    loads = tuple(load for load in DEFAULT_LOADS if load <= busiest + 1e-9)
+    if not loads:
+        raise InputError(f"instance '{instance.name}' carries loads up to {busiest:.4g} only; name some with --loads")
+    return loads
+
+
+def policies_of(text: str | None, default: tuple[str, ...]) -> tuple[str, ...]:
+    """Parses "lag,greedy" and checks every name."""
+    if text is None:
+        return default
+    names = tuple(name.strip() for name in text.split(","))
+    for i, name in enumerate(names):
+        if name not in POLICIES:
+            raise InputError(f"--policies: no policy '{name}'; choose from {', '.join(POLICIES)}")
+        if name in names[:i]:
+            raise InputError(f"--policies names '{name}' twice; name it once")
+    return names
+
+
+def _number(piece, text):
+    if not re.fullmatch(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", piece):
+        raise InputError(f"--loads '{text}': '{piece}' is not a number; write 0.1,0.2 or 0.1:0.9:0.1")
+    return float(piece)

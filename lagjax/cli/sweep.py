@@ -1,0 +1,118 @@
+"""`lagjax sweep`: policies against load and their upper bound."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lagjax.cli import inputs
+from lagjax.cli.terminal import note, progress_bar, use_all_cores
+from lagjax.errors import InputError
+from lagjax.sweep import DEFAULT_ARRIVALS, DEFAULT_POLICIES, DEFAULT_REPLICAS
+
+DEFAULT_FOLDER = Path("lagjax-results")
+
+
+def sweep(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[INSTANCE]...", help="Gallery instances; all five by default.")] = None,
+    scores: inputs.Scores = None,
+    durations: inputs.Durations = None,
+    column: inputs.Column = None,
+    service: inputs.Service = None,
+    per_task: inputs.PerTask = None,
+    sample_papers: inputs.SamplePapers = None,
+    sample_reviewers: inputs.SampleReviewers = None,
+    orientation: inputs.Orientation = None,
+    missing: inputs.Missing = None,
+    conflicts: inputs.Conflicts = None,
+    normalise: inputs.Normalise = False,
+    loads: Annotated[str | None, typer.Option(help="0.1,0.2 or 0.1:0.9:0.1. [default: 0.1 to 0.9 as far as feasible]")] = None,
+    policies: Annotated[str | None, typer.Option(help=f"Comma-separated. [default: {','.join(DEFAULT_POLICIES)}]")] = None,
+    steps: Annotated[int | None, typer.Option(help=f"Steps per replica. [default: as many as bring {DEFAULT_ARRIVALS} tasks]")] = None,
+    replicas: Annotated[int, typer.Option(help="Independent replicas.")] = DEFAULT_REPLICAS,
+    seed: Annotated[int, typer.Option(help="Seed of all randomness.")] = 0,
+    selection: inputs.Selection = "canonical",
+    out: Annotated[Path | None, typer.Option(help=f"Folder for table, plots and sweep.nc. [default: {DEFAULT_FOLDER}, unless --json is given]")] = None,
+    json_file: Annotated[str | None, typer.Option("--json", metavar="FILE", help="Write the rows as JSON to FILE, or to stdout with -.")] = None,
+) -> None:
+    """Compare policies over loads, each with its share of the upper bound.
+
+    Example: lagjax sweep priority --loads 0.1:0.8:0.1 --policies lag,greedy --out results
+
+    Example: lagjax sweep --scores scores.csv --durations days.csv --per-task 3 --sample-papers 10 --sample-reviewers 30
+    """
+    use_all_cores()
+    from lagjax.plots import plot_load_sweep
+    from lagjax.results import save, write_whole
+    from lagjax.sweep import sweep as run
+
+    files = inputs.FileOptions(
+        scores, durations, column, service, per_task, sample_papers, sample_reviewers, orientation, missing, conflicts, normalise
+    )
+    chosen = inputs.instances(names or [], files, seed)
+    at, compared = inputs.loads_of(loads), inputs.policies_of(policies, DEFAULT_POLICIES)
+    folder = out if out is not None else (None if json_file else DEFAULT_FOLDER)
+    _check_writable(folder, json_file)
+    with progress_bar("sweep") as progress:
+        data = run(
+            chosen, loads=at, policies=compared, steps=steps, replicas=replicas, seed=seed, selection=selection, progress=progress
+        )
+    text = render(data, beside_published=scores is None)
+    if folder is not None:
+        for instance in data.instance.values:
+            figure = plot_load_sweep(data, instance)
+            write_whole(folder / f"{instance}.png", lambda path, figure=figure: figure.savefig(path, dpi=150))
+        write_whole(folder / "table.txt", lambda path: Path(path).write_text(text + "\n", encoding="utf-8"))
+        save(data, folder / "sweep.nc")
+    if json_file:
+        payload = json.dumps(_payload(data), indent=1)
+        if json_file == "-":
+            typer.echo(payload)
+        else:
+            write_whole(json_file, lambda path: Path(path).write_text(payload + "\n", encoding="utf-8"))
+    if json_file != "-":
+        typer.echo(text)
+    if folder is not None:
+        note(f"written: {folder}/ (sweep.nc, table.txt and a plot per instance)")
+
+
+def render(data, beside_published: bool) -> str:
+    """Returns the tables of all instances; with `beside_published` also the paper's numbers, where it has some."""
+    from lagjax.tables import LEGEND, PUBLISHED_LEGEND, percent_table, published_table
+
+    parts = []
+    for instance in data.instance.values:
+        parts.append(f"{instance}\n{percent_table(data, instance)}")
+        published = published_table(data, instance) if beside_published else None
+        if published is not None:
+            parts.append(f"{instance}, published\n{published}")
+    legend = LEGEND + ("\n" + PUBLISHED_LEGEND if any(", published" in part for part in parts) else "")
+    return "\n\n".join([*parts, legend])
+
+
+def _payload(data):
+    from lagjax.results import rows
+
+    head = {"command": "sweep", "seed": int(data.attrs["seed"]), "selection": data.attrs["selection"]}
+    return {**head, "versions": json.loads(data.attrs["versions"]), "device": data.attrs["device"], "rows": rows(data)}
+
+
+def _check_writable(folder, json_file):
+    """Refuses, before any work, places that cannot be written, and leaves nothing behind."""
+    if json_file and json_file != "-" and Path(json_file).is_dir():
+        raise InputError(f"--json {json_file} is a folder; name a file in it")
+    targets = {"--out": folder, "--json": Path(json_file).absolute().parent if json_file and json_file != "-" else None}
+    for option, target in targets.items():
+        if target is None:
+            continue
+        existing = target.absolute()
+        while not existing.exists():
+            existing = existing.parent
+        try:
+            tempfile.TemporaryFile(dir=existing).close()
+        except OSError as error:
+            raise InputError(f"{option}: cannot write in '{existing}' ({error.strerror}); choose another place") from None

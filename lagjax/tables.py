@@ -1,0 +1,91 @@
+"""Results as text: aligned tables for a terminal, readable without colour."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+
+from lagjax.published import TOLERANCE, published_percent
+
+
+def align(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """Returns a table with its first column to the left and the others to the right."""
+    table = [list(header), *map(list, lines)]
+    width = [max(len(row[i]) for row in table) for i in range(len(header))]
+    return "\n".join(
+        "  ".join(cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, width, strict=True))).rstrip()
+        for row in table
+    )
+
+
+def percent_table(data: xr.Dataset, instance: str) -> str:
+    """Returns one instance's reward as % of OCC-UB with intervals, by load and policy, and who is best by how much."""
+    one = data.sel(instance=instance)
+    policies = [str(p) for p in data.policy.values]
+    lines = []
+    for load in _loads(one):
+        cell = one.sel(load=load)
+        shares = [_with_interval(cell, p) for p in policies]
+        lines.append([f"{load:g}", *shares, f"{100 * cell.blocking.item():.2f}", f"{cell.occ_ub.item():.5g}", _best(cell, policies)])
+    return align(["load", *policies, "blocked %", "OCC-UB", "best, lead over next"], lines)
+
+
+def published_table(data: xr.Dataset, instance: str) -> str | None:
+    """Returns the paper's percentages with (ours - paper's), marked where they differ or depend on the LP's selection."""
+    one = data.sel(instance=instance)
+    policies = [str(p) for p in data.policy.values]
+    lines = []
+    for load in _loads(one):
+        lines.append([f"{load:g}", *(_beside(one.sel(load=load), instance, load, p) for p in policies)])
+    shown = [i for i, p in enumerate(policies, 1) if any(line[i] != "-" for line in lines)]
+    if not shown:
+        return None
+    return align(["load", *(policies[i - 1] for i in shown)], [[line[0], *(line[i] for i in shown)] for line in lines])
+
+
+def _loads(one):
+    return [float(x) for x in one["load"].values if not np.isnan(one.occ_ub.sel(load=x))]
+
+
+def _with_interval(cell, policy):
+    mean, half = cell.percent_of_occ_ub.sel(policy=policy).item(), cell.percent_ci95.sel(policy=policy).item()
+    if np.isnan(mean):
+        return "-"
+    return f"{mean:.2f}" + ("" if np.isnan(half) else f" ±{half:.2f}") + _dagger(cell, policy)
+
+
+def _dagger(cell, policy):
+    return "†" if cell.selection_matters.sel(policy=policy).item() == 1 else ""
+
+
+def _best(cell, policies):
+    run = [p for p in policies if not np.isnan(cell.percent_of_occ_ub.sel(policy=p).item())]
+    ranked = sorted(run, key=lambda p: -cell.percent_of_occ_ub.sel(policy=p).item())
+    if len(ranked) < 2:
+        return ranked[0] if ranked else "-"
+    first = ranked[0]
+    equal = [first]
+    for other in ranked[1:]:
+        pair = cell.sel(policy=first, than=other)
+        lead, half = pair.difference.item(), pair.difference_ci95.item()
+        if np.isnan(half) or lead > half:
+            return f"{' = '.join(equal)} +{lead:.2f}" + ("" if np.isnan(half) else f" ±{half:.2f}")
+        equal.append(other)
+    return " = ".join(equal)
+
+
+def _beside(cell, instance, load, policy):
+    paper, ours = published_percent(instance, load, policy), cell.percent_of_occ_ub.sel(policy=policy).item()
+    if paper is None or np.isnan(ours):
+        return "-"
+    mark = "*" if abs(ours - paper) > TOLERANCE else ""
+    return f"{paper:.1f} ({ours - paper:+.1f}){mark}{_dagger(cell, policy)}"
+
+
+LEGEND = (
+    "Reward as % of OCC-UB = OPT(OCC-LP(B)) at the blocking B measured, ± half-width of the 95% interval; leads are paired.\n"
+    "† the policy comes from an LP with more than one optimum here: --selection vertex, interior and canonical differ."
+)
+PUBLISHED_LEGEND = f"Published (Lag, Table 3) and (ours - published); * marks more than {TOLERANCE:g} points."
