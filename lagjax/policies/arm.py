@@ -35,8 +35,8 @@ def indifference_prices(scores, rate, duration) -> list[np.ndarray]:
     One for a type that is worth its time at all lower prices and at none above. With unequal durations there
     can be none (never worth it), two (only between them) or twice the same (indifferent there, never better).
 
-    The pieces of q are found exactly: two lines of the upper envelope meet on q, in a breakpoint, or below it, and
-    then q has another line between them.
+    The pieces of q are found exactly: two lines of the upper envelope meet on q, in a breakpoint, or below it
+    when q has another line between them.
 
     Args:
       scores: (V,) s_u of this server. rate: (V,) tasks per step. duration: (V,) E[D_u], steps.

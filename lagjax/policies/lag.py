@@ -13,10 +13,10 @@ from lagjax.policies.table import TIE_TOLERANCE, Policy, make_policy, tie_groups
 def lag(instance: Instance, solution: OccSolution) -> Policy:
     """LAG's tiers (Lag, Algorithm 1 and Appendix A).
 
-    Per type, servers of positive index go one by one in decreasing index (group P), then those of zero index and
-    positive tie weight as one capped tier shared by weight (group T), then the rest in decreasing index (group
-    N). Ties go by server order. Indices within TIE_TOLERANCE of each other, relative to max s_vr, are ties; so
-    are weights, which are then made equal, and a weight below TIE_TOLERANCE is zero.
+    Per type, servers of positive index go one by one in decreasing index (group P), then those of zero index
+    and positive tie weight as one capped tier shared by weight (group T), then the rest in decreasing index
+    (group N). Ties go by server order. Indices within TIE_TOLERANCE of each other, relative to max s_vr, are
+    ties; so are weights, which are then made equal, and a weight below TIE_TOLERANCE is zero.
 
     Args:
       instance: the system.

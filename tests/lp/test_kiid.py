@@ -8,7 +8,7 @@ from lagjax.durations import deterministic
 from lagjax.gallery import gallery
 from lagjax.instance import make_instance
 from lagjax.lp import SELECTIONS, interior, occ_upper_bound, solve_kiid
-from lagjax.lp.program import kiid_program
+from lagjax.lp.program import NewtonSystem, kiid_program
 from lagjax.lp.vertex import solve_highs
 
 TOLERANCE = 1e-9
@@ -69,14 +69,19 @@ def test_two_types_by_hand():
 
 
 def test_vanishing_weights_are_those_of_the_central_path():
-    instance = gallery("unfriendly", 0.5)
-    s = solve_kiid(instance, "interior")
+    instance = gallery("low-rank", 0.5)
+    s, program = solve_kiid(instance, "interior"), kiid_program(instance)
     gone = s.assignment_rate == 0
     assert np.all((s.vanishing_weight > 0) == gone)
     assert not solve_kiid(instance).vanishing_weight.any()
-    program = kiid_program(instance)
-    point = next(point for point, left in interior.path(program) if left < 1e-9)  # near the path
-    for v in range(instance.num_types):
-        if gone[v].any():
-            seen, limit = point.w[v, gone[v]], s.vanishing_weight[v, gone[v]]
-            np.testing.assert_allclose(seen / seen.sum(), limit / limit.sum(), rtol=0.2)
+    p = next(point for point, left in interior.path(program) if left < 1e-5)
+    for _ in range(60):  # centre it
+        products = interior._products(p)
+        aims = [1e-10 - x for x in products]
+        system = NewtonSystem(program, interior._curvature(program, p))
+        step = interior._direction(program, p, system, aims)
+        p = interior._move(p, step, *interior._steps(p, step, 0.9))
+    for v in range(1, instance.num_types):
+        seen, limit = p.w[v, gone[v]], s.vanishing_weight[v, gone[v]]
+        assert limit.max() > 3 * limit.min()
+        np.testing.assert_allclose(seen / seen.sum(), limit / limit.sum(), rtol=1e-4)

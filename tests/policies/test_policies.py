@@ -127,8 +127,8 @@ def test_whittle_rate_is_the_closed_form_under_equal_durations():
 
 def test_a_non_indexable_arm_is_reported_by_name():
     instance = make_instance(
-        [[1.0, 0.2], [2.0, 0.1]], [deterministic(1), deterministic(10)], arrival_rate=[0.9, 0.05],
-        tasks=["short", "long"], servers=["anna", "ben"],
+        [[1.0, 0.2, 1.0], [2.0, 0.1, 1.5]], [deterministic(1), deterministic(10)], arrival_rate=[0.9, 0.05],
+        tasks=["short", "long"], servers=["anna", "ben", "carl"],
     )  # fmt: skip
     policy = build_policy("whittle-rate", instance)
     assert any(
@@ -136,7 +136,8 @@ def test_a_non_indexable_arm_is_reported_by_name():
         for note in policy.notes
     )
     assert any("server 'ben'" in note and "at no price" in note for note in policy.notes)
-    np.testing.assert_array_equal(policy.tier[1], [0, 1])
+    assert any("server 'carl'" in note and "0.866197 and 1.5" in note for note in policy.notes)
+    np.testing.assert_array_equal(policy.tier[1], [0, 2, 1])  # by the larger of two prices
 
 
 def test_registry():
