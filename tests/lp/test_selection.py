@@ -130,6 +130,31 @@ def another_optimum(program, p, rng):
     return answer.x[:size].reshape(p.w.shape), answer.x[size:]
 
 
+def test_centre_of_a_face_of_one_dimension():
+    """Scores made from chosen prices, so that phi_0 is free; its centre by a search along the face."""
+    rate, index = np.array([0.4, 0.2, 0.1]), np.array([[0, 0, 0], [1, 1, -0.5], [0.5, -1, 0]])
+    server_price = rate @ np.maximum(index, 0)
+    instance = make_instance(1 + 2 * server_price + index, [0.0, 1.0], arrival_rate=rate)
+
+    def point(phi):
+        first, second = (1 - 1.6 * phi) / 0.8, (1 - 1.4 * (1 - phi)) / 0.8
+        w = np.array([[first, second, 1 - first - second], [phi, 1 - phi, 0], [phi, 0, 1 - phi]])
+        return w, np.array([phi, 1 - phi, 1 - 2 * rate @ w[:, 2]])
+
+    def minus_logs(phi):
+        w, idle = point(phi)
+        return -np.log(np.concatenate([w[index >= 0], (idle - w)[index <= 0], idle])).sum()
+
+    best = scipy.optimize.minimize_scalar(
+        minus_logs, bounds=(0.45, 0.55), method="bounded", options={"xatol": 1e-10}
+    )
+    assert 0.46 < best.x < 0.54
+    s = solve_occ(instance)
+    np.testing.assert_allclose(s.index, index, atol=1e-12)
+    np.testing.assert_allclose(s.tie_weight, point(best.x)[0], atol=1e-6)
+    np.testing.assert_allclose(s.free_fraction, point(best.x)[1], atol=1e-6)
+
+
 @pytest.mark.parametrize("coupled", [True, False], ids=["occ", "kiid"])
 def test_dual_centre_maximises_the_sum_of_logs(coupled):
     """Towards other prices, which HiGHS finds, the sum of logs of the dual slacks does not increase."""
