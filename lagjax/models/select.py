@@ -71,8 +71,7 @@ def race_in_tiers(tier, weight, free, word, k):
     chosen = []
     for j in range(k):
         best = lax.optimization_barrier(jnp.min(key, axis=-2))
-        share = jnp.where(key == best[..., None, :], weight, jnp.zeros((), weight.dtype))
-        pick = lax.optimization_barrier(_draw_share(share, word[j]).astype(tier.dtype))
+        pick = lax.optimization_barrier(_draw_share(key == best[..., None, :], weight, word[j]).astype(tier.dtype))
         chosen.append(pick)
         key = lax.optimization_barrier(jnp.where(server == pick[..., None, :], none, key))
     taken = jnp.zeros(free.shape, bool)
@@ -81,20 +80,22 @@ def race_in_tiers(tier, weight, free, word, k):
     return taken & served[..., None, :], jnp.stack([jnp.where(served, pick, none) for pick in chosen])
 
 
-def _draw_share(share, word):
-    """Returns (..., B): a server drawn with probability proportional to `share` (..., R, B), by its running sums."""
+def _draw_share(eligible, weight, word):
+    """Returns (..., B): one of the `eligible` (..., R, B) servers with probability proportional to `weight`."""
+    share = jnp.where(eligible, weight, jnp.zeros((), weight.dtype))
     count = jnp.uint8 if share.shape[-2] <= 255 else jnp.uint16
     running = _running_sum(share)
     total = lax.optimization_barrier(running[..., -1, :])
     if jnp.issubdtype(share.dtype, jnp.integer):
-        point = _scaled(word, total)
-    else:
-        point = (word >> 8).astype(share.dtype) * jnp.asarray(2.0**-24, share.dtype) * total
+        point = lax.optimization_barrier(_scaled(word, total))
+        return jnp.sum(running <= point[..., None, :], axis=-2, dtype=count)
+    point = (word >> 8).astype(share.dtype) * jnp.asarray(2.0**-24, share.dtype) * total
     point = lax.optimization_barrier(point)
-    passed = jnp.sum(running <= point[..., None, :], axis=-2, dtype=count)
-    # Rounding can put the point on the total: the last server with a share is then the one meant.
-    last = jnp.sum(running < total[..., None, :], axis=-2, dtype=count)
-    return jnp.minimum(passed, last)
+    passed = lax.optimization_barrier(jnp.sum(running <= point[..., None, :], axis=-2, dtype=count))
+    # Rounded sums need not increase: a point within an ulp of one can pass all servers, or all up to one that is not
+    # eligible. The last eligible one up to there is then the one meant.
+    server = lax.broadcasted_iota(count, share.shape, share.ndim - 2)
+    return jnp.max(jnp.where(eligible & (server <= passed[..., None, :]), server, jnp.zeros((), count)), axis=-2)
 
 
 def _running_sum(share):
