@@ -101,7 +101,7 @@ def _cell_dataset(cell):
     }  # fmt: skip
     per_pair = {"difference": difference.mean, "difference_ci95": difference.ci95}
     names = [policy.name for policy in cell.policies]
-    variables = {key: (at, np.reshape(value, (1, 1))) for key, value in per_cell.items()}
+    variables: dict = {key: (at, np.reshape(value, (1, 1))) for key, value in per_cell.items()}
     variables |= {key: ((*at, "policy"), value[None, None]) for key, value in per_policy.items()}
     variables |= {key: ((*at, "policy", "than"), value[None, None]) for key, value in per_pair.items()}
     variables["reward"] = ((*at, "policy", "replica"), cell.reward[None, None])

@@ -70,7 +70,7 @@ def _best(cell, policies):
     for other in ranked[1:]:
         pair = cell.sel(policy=first, than=other)
         lead, half = pair.difference.item(), pair.difference_ci95.item()
-        if np.isnan(half) or lead > half:
+        if np.isnan(half) or lead > half + 1e-9:
             return f"{' = '.join(equal)} +{lead:.2f}" + ("" if np.isnan(half) else f" ±{half:.2f}")
         equal.append(other)
     return " = ".join(equal)

@@ -21,7 +21,8 @@ app = typer.Typer(
 app.command()(sweep)
 app.command()(solve)
 
-_CommandError = typer.BadParameter.__mro__[2]  # click's base class, which newer typers bring along under their own name
+# click's base class of command-line faults, which newer typers bring along under a name of their own
+_CommandError: type[Exception] = typer.BadParameter.__mro__[2]
 
 
 def _print_version(wanted: bool) -> None:
@@ -48,7 +49,7 @@ def main() -> None:
     except InputError as error:
         code = _fail(str(error))
     except _CommandError as error:
-        code = _fail(error.format_message() or "see lagjax --help")
+        code = _fail(getattr(error, "format_message", error.__str__)() or "see lagjax --help")
     except (KeyboardInterrupt, typer.Abort):
         code = 130
         print("lagjax: interrupted; nothing was written", file=sys.stderr)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from tqdm import tqdm
 
@@ -34,4 +34,5 @@ def use_all_cores() -> None:
     if "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", "") or "JAX_NUM_CPU_DEVICES" in os.environ:
         return
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    jax.config.update("jax_num_cpu_devices", cores)
+    with suppress(RuntimeError):  # JAX already runs in this process: its devices are what they are
+        jax.config.update("jax_num_cpu_devices", cores)

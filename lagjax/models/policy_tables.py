@@ -30,11 +30,14 @@ def policy_tables(policies: list[Policy]) -> tuple[PolicyTables, list[Layout]]:
         server = np.argsort(row, axis=1) if group == 0 else np.broadcast_to(np.arange(row.shape[1]), row.shape)
         layouts.append(Layout(group, len(groups[group]), server))
         groups[group].append((row, policy.weight))
-    order, even, tier = (np.stack([row for row, _ in g]) if g else None for g in groups)
-    weight = np.stack([_scaled_weights(row, w) for row, w in groups[2]]) if groups[2] else None
     # One more than the largest rank or tier must fit: the largest value of the dtype stands for nobody.
-    narrow = [None if a is None else a.astype(smallest_unsigned(policies[0].tier.shape[1] + 1)) for a in (order, even, tier)]
-    return PolicyTables(*narrow, weight), layouts
+    narrow = smallest_unsigned(policies[0].tier.shape[1] + 1)
+
+    def table(rows):
+        return np.stack([row for row, _ in rows]).astype(narrow) if rows else None
+
+    weight = np.stack([_scaled_weights(row, w) for row, w in groups[2]]) if groups[2] else None
+    return PolicyTables(table(groups[0]), table(groups[1]), table(groups[2]), weight), layouts
 
 
 def _classify(policy):

@@ -28,7 +28,7 @@ def plot_load_sweep(data: xr.Dataset, instance: str) -> Figure:
         colour, marker = STYLE[i % len(STYLE)]
         of = one.sel(policy=policy)
         # The first policy lies on top; those beneath are drawn wider, so that equal curves show as a rim.
-        style = {"color": colour, "marker": marker, "markersize": 4 + 1.3 * i, "linewidth": 1.2 + 0.7 * i, "zorder": 3 - i / 10}
+        style = {"color": colour, "marker": marker, "markersize": 4 + 0.9 * i, "linewidth": 1.2 + 0.5 * i, "zorder": 3 - i / 10}
         rewards.errorbar(load, of.reward_per_step, yerr=np.nan_to_num(of.reward_ci95), label=str(policy), **style)
         percents.errorbar(load, of.percent_of_occ_ub, yerr=np.nan_to_num(of.percent_ci95), capsize=2, **style)
     rewards.set(ylabel="reward per step", ylim=(0, None))

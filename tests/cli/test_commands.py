@@ -1,0 +1,109 @@
+"""What the commands print and write."""
+
+import json
+
+import numpy as np
+import pytest
+
+from lagjax import gallery, solve_occ
+from lagjax.cli.inputs import default_loads, loads_of
+from lagjax.results import ROW_KEYS, load
+
+SMALL = ("--steps", "2000", "--replicas", "16")
+
+
+def test_loads_are_lists_and_ranges_with_both_ends():
+    assert loads_of("0.1,0.25") == (0.1, 0.25)
+    assert loads_of("0.1:0.9:0.1") == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9])
+    assert loads_of("0.2,0.5:0.7:0.1") == pytest.approx([0.2, 0.5, 0.6, 0.7])
+
+
+def test_default_loads_are_the_papers():
+    assert default_loads(gallery("priority"))[-1] == 0.8
+    assert default_loads(gallery("unfriendly"))[-1] == 0.9
+
+
+def test_sweep_writes_table_plot_and_dataset(lagjax, tmp_path):
+    code, out, err = lagjax("sweep", "specialist", "--loads", "0.2,0.7", *SMALL, "--out", "results")
+    assert code == 0
+    folder = tmp_path / "results"
+    assert {p.name for p in folder.iterdir()} == {"specialist.png", "table.txt", "sweep.nc"}
+    assert (folder / "specialist.png").read_bytes().startswith(b"\x89PNG")
+    assert (folder / "table.txt").read_text() == out
+    data = load(folder / "sweep.nc")
+    assert data.sizes["load"] == 2 and data.sizes["replica"] == 16
+    assert "90.6 (" in out  # the published LAG cell at load 0.7
+    assert "results" in err and "arrivals" not in err  # no progress bar in a pipe
+
+
+def test_sweep_without_argument_is_the_gallery_in_the_default_folder(lagjax, tmp_path):
+    code, out, _ = lagjax("sweep", "--loads", "0.5", "--steps", "500", "--replicas", "4")
+    assert code == 0
+    written = {p.name for p in (tmp_path / "lagjax-results").iterdir()}
+    names = ("specialist", "priority", "unfriendly", "low-rank", "journal")
+    assert written == {"table.txt", "sweep.nc", *(f"{name}.png" for name in names)}
+    assert all(f"\n{name}\n" in "\n" + out for name in names)
+
+
+def test_json_rows(lagjax, tmp_path):
+    code, out, _ = lagjax("sweep", "priority", "--loads", "0.3,0.7", "--policies", "lag,random", *SMALL, "--seed", "5", "--json", "-")
+    assert code == 0
+    page = json.loads(out)
+    assert page["seed"] == 5
+    rows = page["rows"]
+    assert [(r["instance"], r["load"], r["policy"]) for r in rows] == [
+        ("priority", 0.3, "lag"), ("priority", 0.3, "random"), ("priority", 0.7, "lag"), ("priority", 0.7, "random"),
+    ]  # fmt: skip
+    for row in rows:
+        assert tuple(row) == ROW_KEYS
+        assert row["steps"] == 2000 and row["replicas"] == 16
+        assert row["percent_of_occ_ub"] == pytest.approx(100 * row["reward_per_step"] / row["occ_ub"])
+        assert row["occ_ub_0"] == pytest.approx(solve_occ(gallery("priority", row["load"])).objective)
+    assert not (tmp_path / "lagjax-results").exists()
+    lagjax("sweep", "priority", "--loads", "0.3,0.7", "--policies", "lag,random", *SMALL, "--seed", "5", "--json", "rows.json")
+    again = json.loads((tmp_path / "rows.json").read_text())["rows"]
+    assert [{**r, "seconds": 0} for r in again] == [{**r, "seconds": 0} for r in rows]
+
+
+def test_one_replica_has_no_interval(lagjax):
+    code, out, _ = lagjax("sweep", "priority", "--loads", "0.5", "--steps", "500", "--replicas", "1", "--json", "-")
+    assert code == 0
+    assert all(row["reward_ci95"] is None and row["percent_ci95"] is None for row in json.loads(out)["rows"])
+
+
+def test_own_files(lagjax, tmp_path):
+    rng = np.random.default_rng(0)
+    lines = [f"p{p},r{r},{rng.random():.3f}" for p in range(12) for r in range(9)]
+    (tmp_path / "priority.csv").write_text("\n".join(lines) + "\n")
+    (tmp_path / "days.csv").write_text("days\n" + "\n".join(str(x) for x in rng.integers(2, 30, 40)) + "\n")
+    args = ("sweep", "--scores", "priority.csv", "--durations", "days.csv", "--per-task", "2", "--sample-papers", "5")
+    code, out, err = lagjax(*args, "--sample-reviewers", "7", "--loads", "0.4", *SMALL)
+    assert code == 0
+    assert "5 of 12 papers" in err and "7 of 9 reviewers" in err
+    assert "published" not in out  # a file that shares a gallery name is not the paper's instance
+    data = load(tmp_path / "lagjax-results" / "sweep.nc")
+    assert data.sizes["task_priority"] == 5 and data.sizes["server_priority"] == 7
+
+
+def test_solve_prints_the_solution(lagjax):
+    code, out, _ = lagjax("solve", "priority", "--load", "0.7", "--json")
+    page = json.loads(out)
+    solution = solve_occ(gallery("priority", 0.7))
+    assert code == 0
+    assert page["occ_ub"] == pytest.approx(solution.objective, rel=1e-12)
+    np.testing.assert_allclose(page["index"], solution.index, atol=1e-12)
+    code, out, _ = lagjax("solve", "priority", "--load", "0.7")
+    assert code == 0
+    assert f"{solution.objective:.9g}" in out and "standard 5" in out
+
+
+@pytest.mark.parametrize("command", ["sweep", "solve"])
+def test_help_has_an_example(lagjax, command):
+    code, out, _ = lagjax(command, "--help")
+    assert code == 0
+    assert f"Example: lagjax {command}" in out
+
+
+def test_bare_command_and_version(lagjax):
+    assert lagjax().code == 0
+    assert lagjax("--version").out.startswith("lagjax 0.")
