@@ -142,10 +142,10 @@ def _to_host(carry, layouts, arrivals, k):
     served = np.empty((len(layouts), *by_slot[0].shape), dtype=np.int32)
     for p, layout in enumerate(layouts):
         np.put_along_axis(served[p], layout.server_of_slot[:, :, None], by_slot[p], axis=1)
-    tasks = served.sum(axis=2) // k
-    if not (tasks == tasks[0]).all() or not (tasks[0] * k == served[0].sum(axis=1)).all():
+    takers = served.sum(axis=2, dtype=np.int64)
+    if (takers != takers[0]).any() or (takers[0] % k).any():
         raise AssertionError("policies disagree on which tasks were served (Lemma 3.1): please report this as a bug")
-    return Counts(served, arrived, arrived - tasks[0], arrivals, state)
+    return Counts(served, arrived, arrived - (takers[0] // k).astype(np.int32), arrivals, state)
 
 
 def _check(instance, policies, arrivals, warmup, replicas, block, chunk):
