@@ -53,7 +53,7 @@ def sweep(
     Raises:
       InputError: an argument that cannot be used.
     """
-    if steps is not None and (isinstance(steps, bool) or steps != int(steps) or steps < 1):
+    if steps is not None and not _positive_whole(steps):
         raise InputError(f"steps is {steps!r}; give a whole number, 1 or more")
     if not instances:
         raise InputError("no instance to sweep; give at least one")
@@ -65,7 +65,7 @@ def sweep(
     plan = [
         _prepare(instance.with_load(load), policies, selection)
         for instance in instances
-        for load in sorted(set(loads(instance) if callable(loads) else loads))
+        for load in _distinct(loads(instance) if callable(loads) else loads)
     ]
     report = _progress(plan, steps, replicas, progress)
     cells = [_cell(instance, built, steps, replicas, seed, report) for instance, built in plan]
@@ -77,6 +77,18 @@ def arrivals_and_warmup(instance: Instance, steps: int | None) -> tuple[int, int
     counted = DEFAULT_ARRIVALS if steps is None else max(1, math.ceil(steps * instance.total_rate - 1e-9))
     dropped = max(WARMUP_SERVICES * instance.mean_duration.max(), instance.max_duration)
     return counted, math.ceil(dropped * instance.total_rate)
+
+
+def _positive_whole(value):
+    try:
+        return not isinstance(value, bool) and value == int(value) and value >= 1
+    except (OverflowError, TypeError, ValueError):
+        return False
+
+
+def _distinct(loads):
+    """Loads in order; those that results would not tell apart count once."""
+    return sorted({round(load, 9): load for load in loads}.values())
 
 
 def _progress(plan, steps, replicas, progress):
