@@ -22,10 +22,17 @@ def rows_of_type(table, task_type):
     num_types = table.shape[-2]
     if num_types > WIDEST_SELECT:
         return jnp.moveaxis(table, -2, -1)[..., task_type]
-    rows = jnp.broadcast_to(table[..., 0, :, None], (*table.shape[:-2], table.shape[-1], task_type.shape[-1]))
-    for v in range(1, num_types):
-        rows = jnp.where(task_type == v, table[..., v, :, None], rows)
-    return rows
+    rows = [table[..., v, :, None] for v in range(num_types)]
+    if jnp.issubdtype(table.dtype, jnp.integer):
+        bit = 0
+        while len(rows) > 1:  # halved by one bit of the type after another: log2 V compares instead of V
+            odd = (task_type >> bit) & 1 == 1
+            pairs = [jnp.where(odd, rows[i + 1], rows[i]) for i in range(0, len(rows) - 1, 2)]
+            rows, bit = pairs + rows[len(rows) // 2 * 2 :], bit + 1
+    else:  # one after another: XLA would do a tree of float weights again for every stride of the running sums
+        for v in range(1, num_types):
+            rows[0] = jnp.where(task_type == v, rows[v], rows[0])
+    return jnp.broadcast_to(rows[0], (*table.shape[:-2], table.shape[-1], task_type.shape[-1]))
 
 
 def first_in_order(rank, free, k):
