@@ -45,9 +45,7 @@ def paths(request):
     """An instance, its policies, the simulator's traces [policy][replica] and the draws behind them."""
     instance, arrivals = system(*CASES[request.param]), ARRIVALS[request.param]
     policies, k = three_kinds(instance), instance.servers_per_task
-    keys, ties = (
-        streams.replica_keys(SEED, s, np.arange(REPLICAS)) for s in (streams.EXOGENOUS, streams.TIES)
-    )
+    keys, ties = (streams.replica_keys(SEED, s, np.arange(REPLICAS)) for s in (streams.EXOGENOUS, streams.TIES))
     numbers = jnp.arange(arrivals, dtype=jnp.uint32)
     drawn = loss.draw_arrivals(loss.arrival_tables(instance), keys, ties, numbers, k)
     types, holds, gaps, words = map(np.asarray, drawn)
@@ -69,9 +67,9 @@ def test_paths_are_equal(paths):
     tables, layouts = policy_tables(policies)
     tables = jax.tree.map(jnp.asarray, tables)
     state = loss.init(loss.arrival_tables(instance), tables, REPLICAS)
-    state, slots = jax.jit(
-        lambda state, drawn: jax.lax.scan(lambda s, a: loss.step(s, a, tables, k), state, drawn)
-    )(state, drawn)
+    state, slots = jax.jit(lambda state, drawn: jax.lax.scan(lambda s, a: loss.step(s, a, tables, k), state, drawn))(
+        state, drawn
+    )
     for layout, by_replica in zip(layouts, traces, strict=True):
         assert layout.place == 0
         taken = np.asarray(slots[layout.group])  # (A, k, B)

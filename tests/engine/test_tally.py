@@ -45,9 +45,7 @@ def test_counts_equal_a_plain_loop(widest, k, monkeypatch):
     def device(x):
         return tuple(None if a is None else jnp.asarray(a) for a in x)
 
-    new_arrived, new_served = tally.tally(
-        jnp.asarray(arrived), device(served), jnp.asarray(task_type), device(slots)
-    )
+    new_arrived, new_served = tally.tally(jnp.asarray(arrived), device(served), jnp.asarray(task_type), device(slots))
     assert new_arrived.dtype == new_served[0].dtype == jnp.int32
     np.testing.assert_array_equal(new_arrived, arrived + (task_type[..., None] == np.arange(V)).sum(axis=0).T)
     assert new_served[1] is None

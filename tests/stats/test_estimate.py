@@ -56,9 +56,7 @@ def runs():
     instance = specialist(0.8)
     policies = [build_policy(name, instance) for name in ("lag", "greedy")]
     warmup = int(30 * 10 * instance.total_rate)
-    counts = simulate(
-        instance, policies, arrivals=ARRIVALS, warmup=warmup, replicas=GROUPS * REPLICAS, seed=99
-    )
+    counts = simulate(instance, policies, arrivals=ARRIVALS, warmup=warmup, replicas=GROUPS * REPLICAS, seed=99)
     reward = np.einsum("vr,pvrb->pb", instance.scores, counts.served) * instance.total_rate / ARRIVALS
     exact = []
     for policy in policies:
@@ -90,9 +88,7 @@ def test_percent_of_bound_intervals_cover(runs):
     """Each group uses the bound at its own measured blocking; the truth is at the exact one."""
     instance, exact, reward, blocked = runs
     bounds = [occ_bound(instance, float(group.mean())) for group in blocked]
-    percent = np.stack(
-        [percent_of_bound(reward[:, g], blocked[g], *bounds[g]) for g in range(GROUPS)], axis=1
-    )
+    percent = np.stack([percent_of_bound(reward[:, g], blocked[g], *bounds[g]) for g in range(GROUPS)], axis=1)
     truth = [100 * e.reward / occ_bound(instance, e.blocking)[0] for e in exact]
     for p in range(2):
         check_coverage(estimate(percent[p]), truth[p])
