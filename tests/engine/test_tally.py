@@ -53,8 +53,8 @@ def test_counts_equal_a_plain_loop(widest, k, monkeypatch):
         np.testing.assert_array_equal(new_served[g], plain(served[g], task_type, slots[g]))
 
 
-def test_every_bit_of_a_word_counts():
-    """Each of the 32 arrivals of a word alone, its top bit included, in each of two words."""
+def test_every_arrival_of_a_block_counts_once():
+    """Replica b meets type 0 at arrival b alone."""
     task_type = np.full((64, 64), 1, np.uint8)
     task_type[np.arange(64), np.arange(64)] = 0
     slots = np.zeros((64, 1, 64), np.uint8)
@@ -62,6 +62,18 @@ def test_every_bit_of_a_word_counts():
     arrived, (served,) = tally.tally(arrived, (served,), jnp.asarray(task_type), (jnp.asarray(slots),))
     assert np.all(np.asarray(arrived) == 1)
     assert np.all(np.asarray(served) == 1)
+
+
+@pytest.mark.parametrize("events", [32, 224, 256, 288, 480, 1024])
+def test_counts_of_one_cell_do_not_overflow_in_a_long_block(events):
+    """All arrivals of one type, all by one server."""
+    arrived, served = jnp.ones((2, 3), jnp.int32), jnp.ones((2, 5, 3), jnp.int32)
+    task_type, slots = jnp.ones((events, 3), jnp.uint8), jnp.full((events, 1, 3), 4, jnp.uint8)
+    arrived, (served,) = tally.tally(arrived, (served,), task_type, (slots,))
+    expected = np.ones((2, 5), int)
+    expected[1, 4] += events
+    np.testing.assert_array_equal(served, np.broadcast_to(expected[..., None], (2, 5, 3)))
+    np.testing.assert_array_equal(arrived, [[1] * 3, [1 + events] * 3])
 
 
 def test_wide_tables_are_counted_one_by_one(monkeypatch):

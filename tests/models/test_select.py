@@ -173,7 +173,7 @@ def test_many_servers(servers):
         assert in_order[:, b].tolist() == sorted(rank[free[:, b], b].tolist())[:k]
 
 
-@pytest.mark.parametrize("shape", [(6, 5), (3, 6, 5), (60, 5), (2, 60, 5)], ids=str)
+@pytest.mark.parametrize("shape", [(1, 5), (2, 5), (7, 5), (3, 6, 5), (13, 5), (60, 5), (2, 61, 5)], ids=str)
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
 def test_rows_of_type_by_compares_and_by_gather(shape, dtype, monkeypatch):
     rng = np.random.default_rng(3)
