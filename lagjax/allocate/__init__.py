@@ -1,0 +1,6 @@
+"""How a budget is shared among servers: the waterfill and its rounding (Lag, Appendix A)."""
+
+from lagjax.allocate.rounding import largest_remainders
+from lagjax.allocate.waterfill import waterfill
+
+__all__ = ["largest_remainders", "waterfill"]
