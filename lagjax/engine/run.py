@@ -33,7 +33,7 @@ class Counts:
       arrived: (V, B) int32 tasks of each type, lost ones included; the same under every policy.
       blocked: (V, B) int32 tasks lost; the same under every work-conserving policy (Lag, Lemma 3.1).
       arrivals: tasks per replica; they took `arrivals / instance.total_rate` steps on average.
-      state: per group of policies, the final (P, R, B) waits (see `lagjax.models.loss.init`), or None.
+      state: per group of policies, the (P, R, B) waits after the last whole block (see `lagjax.models.loss`), or None.
     """
 
     served: np.ndarray
