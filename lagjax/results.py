@@ -75,10 +75,7 @@ def assemble(cells: Sequence[Cell], *, seed: int, selection: str) -> xr.Dataset:
     data = data.sel(instance=order, policy=names, than=names).sortby("load")
     data.attrs = {
         "title": "Reward of assignment policies against their upper bound",
-        "seed": str(seed),
-        "selection": selection,
-        "versions": json.dumps(_versions()),
-        "device": str(jax.local_devices()[0].device_kind),
+        **provenance(seed=seed, selection=selection),
         "configuration": json.dumps([_configuration(cell) for cell in cells]),
     }
     return data
@@ -177,9 +174,16 @@ def _finite(value):
     return float(value) if np.isfinite(value) else None
 
 
-def _versions():
+def provenance(*, seed: int, selection: str) -> dict[str, str]:
+    """Returns the attributes that say what made a Dataset: seed, selection, versions, device."""
     packages = ("lagjax", "jax", "jaxlib", "numpy", "scipy", "xarray")
-    return {"python": platform.python_version(), **{name: version(name) for name in packages}}
+    versions = {"python": platform.python_version(), **{name: version(name) for name in packages}}
+    return {
+        "seed": str(seed),
+        "selection": selection,
+        "versions": json.dumps(versions),
+        "device": str(jax.local_devices()[0].device_kind),
+    }
 
 
 def _configuration(cell):

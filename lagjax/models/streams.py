@@ -15,6 +15,7 @@ from lagjax.errors import InputError
 
 EXOGENOUS = 0  # arrivals, types and durations: shared by all policies
 TIES = 1  # random choices among servers that a policy ranks equal
+PARTITION = 2  # which copies each dispatcher sees in the scaled system
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA

@@ -1,0 +1,209 @@
+"""The convergence study: reward per copy against n and m, as a share of the upper bound (Lag, Figure 6)."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from lagjax.engine.checks import whole_number
+from lagjax.engine.scaled_run import simulate_scaled
+from lagjax.errors import InputError
+from lagjax.instance import Instance
+from lagjax.lp import occ_bound, occ_upper_bound, solve_kiid, solve_occ
+from lagjax.policies import Policy, build_policy
+from lagjax.results import provenance
+from lagjax.stats import estimate, percent_of_bound
+
+DEFAULT_COPIES = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536)
+DEFAULT_REPLICAS = 256
+DEFAULT_TASKS = 1_500_000  # tasks counted over all replicas when the caller names no number of steps
+LEAST_STEPS = 40
+WARMUP_SERVICES = 3  # mean service times dropped after a warm start
+EMPTY_WARMUP_SERVICES = 10  # and after an empty one, at least d steps
+STARTS = ("warm", "empty")
+
+
+class Size(NamedTuple):
+    """One (n, m)."""
+
+    copies: int
+    dispatchers: int
+
+
+def sizes_of(copies: Sequence[int], dispatchers: str | Sequence[int] = "sqrt") -> list[Size]:
+    """Pairs n and m: m = floor(sqrt(n)) for "sqrt"; else lists of equal length, or one number that goes with every other.
+
+    Raises:
+      InputError: a size that is not a positive whole number, a size twice, or lists of different lengths.
+    """
+    copies = list(copies)
+    for n in copies:
+        whole_number("copies", n, 1)
+    if isinstance(dispatchers, str):
+        if dispatchers != "sqrt":
+            raise InputError(f"dispatchers is '{dispatchers}'; give sqrt or whole numbers")
+        listed = [math.isqrt(n) for n in copies]
+    else:
+        listed = list(dispatchers)
+        for m in listed:
+            whole_number("dispatchers", m, 1)
+    if len(listed) == 1:
+        listed = listed * len(copies)
+    if len(copies) == 1:
+        copies = copies * len(listed)
+    if len(copies) != len(listed) or not copies:
+        raise InputError(
+            f"{len(copies)} values of copies go with {len(listed)} of dispatchers; give as many of each, or one of either"
+        )
+    sizes = [Size(int(n), int(m)) for n, m in zip(copies, listed, strict=True)]
+    for i, size in enumerate(sizes):
+        if size in sizes[:i]:
+            raise InputError(f"copies {size.copies} with dispatchers {size.dispatchers} is named twice; name it once")
+    return sizes
+
+
+def converge(
+    instances: Sequence[Instance],
+    *,
+    sizes: Sequence[Size],
+    policies: Sequence[str | Callable[[Instance], Policy]] = ("lag",),
+    steps: int | None = None,
+    replicas: int = DEFAULT_REPLICAS,
+    seed: int = 0,
+    selection: str = "canonical",
+    start: str = "warm",
+    progress: Callable[[int, int], object] | None = None,
+) -> xr.Dataset:
+    """Simulates the scaled system at every size and compares reward per copy with OPT(OCC-LP(B_hat)).
+
+    Args:
+      instances: at their loads, with different names.
+      sizes: from `sizes_of`.
+      policies: names from `lagjax.policies.POLICIES`, or functions from an instance to a `Policy`.
+      steps: steps counted per replica at every size; by default as many as bring 1.5 million tasks over all replicas.
+      replicas: independent replicas.
+      seed: of all randomness, in [0, 2^64).
+      selection: which LP optimum makes LAG, ALG-SC-LP and the warm start.
+      start: "warm" (the fluid fixed point x_hat, then 3 mean service times dropped) or "empty" (10, and at least d steps).
+      progress: called with the dispatcher-steps simulated so far, over replicas, and those in all.
+
+    Returns:
+      A Dataset with dimensions instance, size (coordinates copies and dispatchers), policy and replica; `drift` is the second
+      half of the counted steps less the first, in points: what is left of the start, with its interval.
+
+    Raises:
+      InputError: an argument that cannot be used.
+    """
+    if steps is not None:
+        whole_number("steps", steps, 2)
+    if start not in STARTS:
+        raise InputError(f"start is '{start}'; choose from {', '.join(STARTS)}")
+    if not instances or not policies or not sizes:
+        raise InputError("nothing to simulate; give at least one instance, one policy and one size")
+    names = [instance.name for instance in instances]
+    if len(set(names)) < len(names):
+        raise InputError(f"instances share a name ({', '.join(names)}); rename one")
+    plan = [
+        (instance, policy, size)
+        for instance in instances
+        for policy in (build_policy(p, instance, selection) if isinstance(p, str) else p(instance) for p in policies)
+        for size in sizes
+    ]
+    lengths = [steps_and_warmup(instance, size, steps, replicas, start) for instance, _, size in plan]
+    report = _progress([sum(length) * job[2].dispatchers * replicas for job, length in zip(plan, lengths, strict=True)], progress)
+    most = max(size.dispatchers for size in sizes)
+    parts = []
+    for (instance, policy, size), (counted, dropped) in zip(plan, lengths, strict=True):
+        begun = time.perf_counter()
+        halves = simulate_scaled(
+            instance, policy, copies=size.copies, dispatchers=size.dispatchers, steps=counted, warmup=dropped,
+            replicas=replicas, seed=seed, start=solve_occ(instance, 0.0, selection) if start == "warm" else None,
+            most_dispatchers=most, progress=report,
+        )  # fmt: skip
+        parts.append(_point(instance, policy, size, halves, dropped, time.perf_counter() - begun, sizes))
+    data = xr.merge(parts, join="outer", compat="no_conflicts", combine_attrs="drop")
+    data = data.sel(instance=names, policy=list(dict.fromkeys(policy.name for _, policy, _ in plan)))
+    data = data.assign_coords(
+        copies=("size", [s.copies for s in sizes]), dispatchers=("size", [s.dispatchers for s in sizes])
+    )
+    configuration = {"start": start, "loads": {i.name: round(i.load, 9) for i in instances}}
+    data.attrs = {
+        "title": "Reward per copy of the (m,n)-scaled system against its upper bound",
+        **provenance(seed=seed, selection=selection),
+        "configuration": json.dumps(configuration),
+    }
+    return data
+
+
+def steps_and_warmup(instance: Instance, size: Size, steps: int | None, replicas: int, start: str) -> tuple[int, int]:
+    """Returns steps counted and dropped per replica."""
+    if steps is None:
+        steps = max(LEAST_STEPS, math.ceil(DEFAULT_TASKS / (replicas * size.dispatchers * instance.total_rate)))
+    service = instance.mean_duration.max()
+    dropped = WARMUP_SERVICES * service if start == "warm" else max(EMPTY_WARMUP_SERVICES * service, instance.max_duration)
+    return steps, math.ceil(dropped)
+
+
+def _point(instance, policy, size, halves, warmup, seconds, sizes):
+    steps = sum(half.steps for half in halves)
+    arrived = sum(half.arrived.sum(axis=0) for half in halves)
+    blocked = sum(half.blocked.sum(axis=0) for half in halves) / np.maximum(arrived, 1)
+    bound, slope = occ_bound(instance, float(blocked.mean()))
+
+    def per_copy(windows):
+        total = sum(np.einsum("vr,vrb->b", instance.scores, half.served, dtype=np.float64) for half in windows)
+        return total / (sum(half.steps for half in windows) * size.copies * size.dispatchers)
+
+    rewards = per_copy(halves)
+    reward, share = estimate(rewards), estimate(percent_of_bound(rewards, blocked, bound, slope))
+    drift = estimate(100 * (per_copy(halves[1:]) - per_copy(halves[:1])) / bound)
+    at = ("instance", "size", "policy")
+    values = {
+        "reward_per_step": reward.mean, "reward_ci95": reward.ci95, "percent_of_occ_ub": share.mean,
+        "percent_ci95": share.ci95, "blocking": blocked.mean(), "blocking_ci95": estimate(blocked).ci95, "occ_ub": bound,
+        "drift": drift.mean, "drift_ci95": drift.ci95, "steps": float(steps), "warmup": float(warmup), "seconds": seconds,
+        "tasks": float(arrived.sum()), "load": instance.load, "occ_ub_0": occ_upper_bound(instance, 0.0),
+        "kiid_ub": solve_kiid(instance).objective,
+    }  # fmt: skip
+    variables = {key: (at, np.full((1, 1, 1), value, dtype=float)) for key, value in values.items()}
+    variables["reward"] = ((*at, "replica"), rewards[None, None, None])
+    return xr.Dataset(variables, {"instance": [instance.name], "size": [sizes.index(size)], "policy": [policy.name]})
+
+
+def _progress(work, progress):
+    if progress is None:
+        return None
+    total, done = sum(work), 0
+
+    def report(more):
+        nonlocal done
+        done = min(done + more, total)
+        progress(done, total)
+
+    return report
+
+
+ROW_KEYS = (
+    "instance", "load", "copies", "dispatchers", "policy", "reward_per_step", "reward_ci95", "percent_of_occ_ub", "percent_ci95",
+    "blocking", "occ_ub", "occ_ub_0", "kiid_ub", "steps", "replicas", "seconds", "drift", "drift_ci95",
+)  # fmt: skip
+
+
+def rows(data: xr.Dataset) -> list[dict]:
+    """Returns one dict per instance, size and policy with the keys `ROW_KEYS` and plain Python values."""
+    out = []
+    for instance in data.instance.values:
+        for policy in data.policy.values:
+            for place in range(data.sizes["size"]):
+                cell = data.sel(instance=instance, policy=policy).isel(size=place)
+                known = {"instance": str(instance), "policy": str(policy), "replicas": data.sizes["replica"]}
+                row = {key: known[key] if key in known else cell[key].item() for key in ROW_KEYS}
+                whole = {key: int(row[key]) for key in ("copies", "dispatchers", "steps")}
+                out.append({k: None if v != v else v for k, v in (row | whole).items()})
+    return out
