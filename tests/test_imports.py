@@ -18,7 +18,7 @@ PACKAGE = Path(lagjax.__file__).parent
 # A part of the package may import what stands before it here, and itself. A new part needs a place in this order.
 ORDER = (
     "errors", "durations", "instance", "gallery", "data", "lp", "policies", "allocate", "models", "engine", "stats",
-    "results", "sweep", "published", "tables", "plots", "cli",
+    "results", "sweep", "converge", "published", "tables", "plots", "cli",
 )  # fmt: skip
 ONLY = {"data": {"errors", "durations", "instance"}}  # parts that may import less than what stands before them
 LEAVES = {"gallery": {"tables", "plots", "cli"}, "data": {"cli"}}  # parts that only these may import

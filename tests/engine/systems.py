@@ -21,6 +21,7 @@ def three_kinds(instance, seed=0):
     rng = np.random.default_rng(seed)
     shape = instance.scores.shape
     tier = rng.integers(0, 3, shape)
+    tier[0] = 0  # one tier of all servers
     weight = rng.integers(1, 9, shape) / 8
     weight[:, 0] = 1
     return [
