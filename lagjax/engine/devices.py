@@ -43,3 +43,8 @@ def place_replicas(replicas: int, devices: Sequence[jax.Device] | None = None) -
 def compiler_options(platform: str) -> dict:
     """On CPUs with 512-bit vectors XLA uses half of them unless told; 15 to 30% faster here, harmless elsewhere."""
     return {"xla_cpu_prefer_vector_width": 512} if platform == "cpu" else {}
+
+
+def default_block(platform: str) -> int:
+    """Arrivals drawn and tallied together: on the CPU a longer block amortises the counts, on GPUs it is traffic."""
+    return 128 if platform == "cpu" else 32

@@ -12,14 +12,16 @@ import numpy as np
 from jax import lax
 
 from lagjax.engine import tally
-from lagjax.engine.devices import compiler_options, place_replicas
+from lagjax.engine.devices import compiler_options, default_block, place_replicas
 from lagjax.errors import InputError
 from lagjax.instance import Instance
 from lagjax.models import loss, streams
 from lagjax.models.policy_tables import policy_tables
 from lagjax.policies.table import Policy
 
-BLOCK = 128  # arrivals drawn and tallied together; results do not depend on it
+# Arrivals of the innermost loop on GPUs, a divisor of 32. There a kernel that reads or writes one arrival can be
+# charged with the whole array that its loop slices, which a short loop bounds; on the CPU it would only add copies.
+PIECE = 4
 CHUNK = 64  # blocks per call of the compiled program, between two updates of a progress bar
 MAX_ARRIVALS = 2**31 - 2**16  # a replica's counts are int32 on the device
 
@@ -33,7 +35,7 @@ class Counts:
       arrived: (V, B) int32 tasks of each type, lost ones included; the same under every policy.
       blocked: (V, B) int32 tasks lost; the same under every work-conserving policy (Lag, Lemma 3.1).
       arrivals: tasks per replica; they took `arrivals / instance.total_rate` steps on average.
-      state: per group of policies, the (P, R, B) waits after the last whole block (see `lagjax.models.loss`), or None.
+      state: per group of policies, the final (P, R, B) waits (see `lagjax.models.loss.init`), or None.
     """
 
     served: np.ndarray
@@ -52,7 +54,7 @@ def simulate(
     replicas: int = 1024,
     seed: int = 0,
     devices: Sequence[jax.Device] | None = None,
-    block: int = BLOCK,
+    block: int | None = None,
     chunk: int = CHUNK,
     progress: Callable[[int], object] | None = None,
 ) -> Counts:
@@ -70,15 +72,16 @@ def simulate(
       replicas: B, independent replicas.
       seed: in [0, 2^64).
       devices: JAX devices to share the replicas; all local devices by default, as many as divide B.
-      block: arrivals drawn at a time, a multiple of 32.
+      block: arrivals drawn at a time, a multiple of 32; by default what suits the devices.
       chunk: blocks per call of the compiled program.
       progress: called after every chunk with the arrivals (times policies and replicas) done in it.
 
     Raises:
       InputError: an argument outside its range, or a policy of another shape.
     """
-    _check(instance, policies, arrivals, warmup, replicas, block, chunk)
+    _check(instance, policies, arrivals, warmup, replicas, tally.WORD if block is None else block, chunk)
     placed = place_replicas(replicas, devices)
+    block = default_block(placed.platform) if block is None else block
     tables, layouts = policy_tables(list(policies))
     arrival_laws, tables = placed.everywhere((loss.arrival_tables(instance), tables))
     k = instance.servers_per_task
@@ -111,20 +114,26 @@ def _empty(arrival_laws, tables, replicas):
 @functools.cache
 def _program(k, block, options):
     """The compiled chunk: one program per shape of tables and state; loads and policies are data."""
-    jitted = jax.jit(
-        functools.partial(advance, k=k, block=block), donate_argnums=0, compiler_options=dict(options) or None
-    )
-    return jitted
+    program = functools.partial(advance, k=k, block=block)
+    return jax.jit(program, donate_argnums=0, compiler_options=dict(options) or None)
 
 
 def advance(carry, arrival_laws, policies, keys, tie_keys, window, first, last, *, k: int, block: int):
     """Runs blocks `first` to `last` of arrivals; `carry` is (state, served counts per group, arrivals by type)."""
 
+    def in_one_loop(state, arrival):
+        return lax.scan(functools.partial(loss.step, policies=policies, k=k), state, arrival)
+
+    def in_pieces(state, arrival):
+        pieces = jax.tree.map(lambda x: x.reshape(-1, PIECE, *x.shape[1:]), arrival)
+        state, slots = lax.scan(in_one_loop, state, pieces)
+        return state, jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), slots)
+
     def one_block(index, carry):
         state, counts, arrived = carry
         events = index * np.uint32(block) + jnp.arange(block, dtype=jnp.uint32)
         arrival = loss.draw_arrivals(arrival_laws, keys, tie_keys, events, k)
-        state, slots = lax.scan(lambda s, a: loss.step(s, a, policies, k), state, arrival)
+        state, slots = lax.platform_dependent(state, arrival, cpu=in_one_loop, default=in_pieces)
         counted = (events >= window[0]) & (events < window[1])
         nothing = jnp.asarray(arrival_laws.num_types, arrival.task_type.dtype)
         task_type = jnp.where(counted[:, None], arrival.task_type, nothing)

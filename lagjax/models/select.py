@@ -6,6 +6,8 @@ replicas. A chosen server is reported as a small integer (a "slot"); `nobody` (t
 
 from __future__ import annotations
 
+import functools
+
 import jax.numpy as jnp
 from jax import lax
 
@@ -47,14 +49,39 @@ def first_in_order(rank, free, k):
       taken (..., R, B) bool, all False where fewer than k are free, and (k, ..., B) ranks taken, `nobody` there.
     """
     none = nobody(rank.dtype)
-    # Materialised on purpose: fused into each of the k minima below, the type look-up would be done k + 1 times.
-    key = lax.optimization_barrier(jnp.where(free, rank, none))
-    best = [jnp.min(key, axis=-2)]
-    for _ in range(k - 1):
-        best.append(jnp.min(jnp.where(key > best[-1][..., None, :], key, none), axis=-2))
+    key = jnp.where(free, rank, none)
+    # On a GPU a launch costs more than the arithmetic of one pass, which XLA does not vectorise on the CPU.
+    best = lax.platform_dependent(
+        key, cpu=functools.partial(lowest_by_masking, k=k), default=functools.partial(lowest_in_one_pass, k=k)
+    )
     served = best[-1] < none
     taken = (key <= best[-1][..., None, :]) & served[..., None, :]
     return taken, jnp.stack([jnp.where(served, rank_taken, none) for rank_taken in best])
+
+
+def lowest_by_masking(key, *, k):
+    """Returns the k lowest values along axis -2 in order, different but for `nobody`: k minima, each above the last."""
+    none = nobody(key.dtype)
+    best = [jnp.min(key, axis=-2)]
+    for _ in range(k - 1):
+        best.append(jnp.min(jnp.where(key > best[-1][..., None, :], key, none), axis=-2))
+    return best
+
+
+def lowest_in_one_pass(key, *, k):
+    """The same from one reduction that carries k values."""
+    none = jnp.asarray(nobody(key.dtype), key.dtype)
+
+    def merge(low, more):
+        for new in more:
+            sorted_in = []
+            for value in low:
+                sorted_in.append(jnp.minimum(value, new))
+                new = jnp.maximum(value, new)
+            low = sorted_in
+        return tuple(low)
+
+    return list(lax.reduce((key, *[jnp.full_like(key, none)] * (k - 1)), (none,) * k, merge, (key.ndim - 2,)))
 
 
 def race_in_tiers(tier, weight, free, word, k):
