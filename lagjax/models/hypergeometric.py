@@ -12,7 +12,8 @@ from it, the slope at it) are exact integers, formed modulo 2^32. Three ways to 
 - up to 16: inversion outward from the mode over relative weights (a few steps; n = 1 is one step);
 - up to 2000: ratio of uniforms in Stadlober's table mountain (1990), which needs no tuning and accepts 73%;
 - beyond: rejection from a normal law 6% wider, accepting 95%, with the log ratio as a polynomial. Its envelope holds to 7
-  standard deviations; what lies beyond, below 1e-11 of the law, is the only error besides rounding.
+  standard deviations and its 32-bit draws end at 6.5: what lies beyond, below 2e-10 of the law, is the only error besides
+  rounding.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ INVERT_UP_TO = 16.0
 MOUNTAIN_UP_TO = 2000.0
 
 _ULP = np.float32(2.0**-24)
+_NEVER = np.float32(1e-10)  # weight, relative to the mode's, below which inversion draws no value
 _MOUNTAIN = np.float32(2 * np.sqrt(2 / np.e)), np.float32(3 - 2 * np.sqrt(3 / np.e))
 _WIDER = np.float32(1.06)  # variance of the normal envelope relative to the law's
 _ABOVE = np.float32(0.01)  # log of its height relative to the law's at the mode
@@ -123,22 +125,22 @@ def _invert(law, todo, word):
     def find(state):
         j, up, down, passed, z = state
         up, down = outward(_float(j), up, down)
-        z = jnp.where((passed <= target) & (up > 0), _float(j), z)
+        # Not `> 0`: rounding lets a target pass all weights, and how far the loop goes on depends on the other lanes.
+        z = jnp.where((passed <= target) & (up > _NEVER), _float(j), z)
         passed = passed + up
-        z = jnp.where((passed <= target) & (down > 0), -_float(j), z)
+        z = jnp.where((passed <= target) & (down > _NEVER), -_float(j), z)
         return j + 1, up, down, passed + down, z
 
     one = jnp.ones_like(law.a)
     start = (jnp.int32(1), one, one, one)
-    last, _, _, sum_ = lax.while_loop(lambda s: jnp.any(todo & (jnp.maximum(s[1], s[2]) > 1e-10)), weigh, start)
+    last, _, _, sum_ = lax.while_loop(lambda s: jnp.any(todo & (jnp.maximum(s[1], s[2]) > _NEVER)), weigh, start)
     target = uniform * sum_
     return lax.while_loop(lambda s: s[0] < last, find, (*start, jnp.zeros_like(one)))[4]
 
 
 def _mountain(law, todo, word, z):
     """Ratio of uniforms: y = floor(mean + 1/2 + h (v - 1/2) / u), accepted where u^2 <= p(y) / p(mode)."""
-    cells = law.a + 0.5, law.b + 0.5, law.c + 0.5, law.d + 0.5
-    at_mode = sum(_stirling(cell) for cell in cells)
+    log_ratio = _log_ratio_by_stirling(law)
     height = _MOUNTAIN[0] * jnp.sqrt(law.variance + 0.5) + _MOUNTAIN[1]
 
     def attempt(state):
@@ -148,14 +150,25 @@ def _mountain(law, todo, word, z):
         y = jnp.floor(law.mean + 0.5 + height * (v / u))
         inside = (y >= law.low) & (y <= law.high)
         y = jnp.clip(y, law.low, law.high)
-        moved = cells[0] + y, cells[1] - y, cells[2] - y, cells[3] + y
-        log_ratio = y * law.slope + at_mode
-        for cell, new in zip(cells, moved, strict=True):
-            log_ratio = log_ratio - cell * _deviance((new - cell) / cell) - _stirling(new)
-        accepted = todo & inside & (2 * jnp.log(u) <= log_ratio)
+        accepted = todo & inside & (2 * jnp.log(u) <= log_ratio(y))
         return tried + 1, todo & ~accepted, jnp.where(accepted, y, z)
 
     return lax.while_loop(lambda s: jnp.any(s[1]), attempt, (jnp.uint32(1), todo, z))[2]
+
+
+def _log_ratio_by_stirling(law):
+    """Returns the function y -> log p(m + y) - log p(m), for y in the support of a law of variance above `INVERT_UP_TO`."""
+    cells = law.a + 0.5, law.b + 0.5, law.c + 0.5, law.d + 0.5
+    at_mode = sum(_stirling(cell) for cell in cells)
+
+    def log_ratio(y):
+        moved = cells[0] + y, cells[1] - y, cells[2] - y, cells[3] + y
+        value = y * law.slope + at_mode
+        for cell, new in zip(cells, moved, strict=True):
+            value = value - cell * _deviance((new - cell) / cell) - _stirling(new)
+        return value
+
+    return log_ratio
 
 
 def _deviance(t):
@@ -172,7 +185,7 @@ def _stirling(cell):
 
 def _normal(law, todo, word, z):
     """Rejection from a normal law of variance 1.06 times ours, rounded to integers."""
-    coefficients, reach = _log_ratio_series(law)
+    log_ratio, reach = _log_ratio_by_series(law)
     low, high = jnp.maximum(law.low, -reach), jnp.minimum(law.high, reach)
     deviation = jnp.sqrt(_WIDER * law.variance)
 
@@ -181,20 +194,16 @@ def _normal(law, todo, word, z):
         w = word(tried)
         x = _standard_normal(w[0])
         y = jnp.floor(law.mean + 0.5 + deviation * x)
-        log_ratio = coefficients[-1]
-        for coefficient in coefficients[-2::-1]:
-            log_ratio = log_ratio * y + coefficient
-        log_ratio = log_ratio * y
         uniform = (_float(w[1] >> 8) + 0.5) * _ULP
         inside = (y >= low) & (y <= high)
-        accepted = todo & inside & (jnp.log(uniform) + _ABOVE <= log_ratio + x * x / 2)
+        accepted = todo & inside & (jnp.log(uniform) + _ABOVE <= log_ratio(y) + x * x / 2)
         return tried + 1, todo & ~accepted, jnp.where(accepted, y, z)
 
     return lax.while_loop(lambda s: jnp.any(s[1]), attempt, (jnp.uint32(1), todo, z))[2]
 
 
-def _log_ratio_series(law):
-    """Coefficients of y^1 .. y^10 in log p(m + y) - log p(m), and the reach (a fifth of the smallest cell) where they hold."""
+def _log_ratio_by_series(law):
+    """Returns y -> log p(m + y) - log p(m) as a polynomial, and the reach (a fifth of the smallest cell) where it holds."""
     cells = law.a + 0.5, law.b + 0.5, law.c + 0.5, law.d + 0.5
     steps = 1 / cells[0], -1 / cells[1], -1 / cells[2], 1 / cells[3]
     powers = list(steps)
@@ -209,7 +218,14 @@ def _log_ratio_series(law):
         series.append(term)
         powers = [p * s for p, s in zip(powers, steps, strict=True)]
     smallest = jnp.minimum(jnp.minimum(cells[0], cells[1]), jnp.minimum(cells[2], cells[3]))
-    return series, smallest / 5
+
+    def log_ratio(y):
+        value = series[-1]
+        for coefficient in series[-2::-1]:
+            value = value * y + coefficient
+        return value * y
+
+    return log_ratio, smallest / 5
 
 
 # Giles (2010), single-precision approximation of the inverse error function, in w = -log(1 - x^2).
