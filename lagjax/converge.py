@@ -22,8 +22,9 @@ from lagjax.stats import estimate, percent_of_bound
 
 DEFAULT_COPIES = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536)
 DEFAULT_REPLICAS = 256
-DEFAULT_TASKS = 1_500_000  # tasks counted over all replicas when the caller names no number of steps
-LEAST_STEPS = 40
+TARGET = 0.25  # points: half-width of the 95% interval when the caller names no number of steps
+PILOT_TASKS = 200_000  # tasks, over all replicas, of the run that finds how many steps that takes
+LEAST_STEPS = 20
 WARMUP_SERVICES = 3  # mean service times dropped after a warm start
 EMPTY_WARMUP_SERVICES = 10  # and after an empty one, at least d steps
 STARTS = ("warm", "empty")
@@ -86,12 +87,13 @@ def converge(
       instances: at their loads, with different names.
       sizes: from `sizes_of`.
       policies: names from `lagjax.policies.POLICIES`, or functions from an instance to a `Policy`.
-      steps: steps counted per replica at every size; by default as many as bring 1.5 million tasks over all replicas.
+      steps: steps counted per replica at every size. By default a pilot run of 200,000 tasks sizes each cell so that its
+        interval comes to ±0.25 points; the pilot is the beginning of the run that counts, or all of it.
       replicas: independent replicas.
       seed: of all randomness, in [0, 2^64).
       selection: which LP optimum makes LAG, ALG-SC-LP and the warm start.
       start: "warm" (the fluid fixed point x_hat, then 3 mean service times dropped) or "empty" (10, and at least d steps).
-      progress: called with the dispatcher-steps simulated so far, over replicas, and those in all.
+      progress: called with the cells done so far and those in all.
 
     Returns:
       A Dataset with dimensions instance, size (coordinates copies and dispatchers), policy and replica; `drift` is the second
@@ -115,18 +117,27 @@ def converge(
         for policy in (build_policy(p, instance, selection) if isinstance(p, str) else p(instance) for p in policies)
         for size in sizes
     ]
-    lengths = [steps_and_warmup(instance, size, steps, replicas, start) for instance, _, size in plan]
-    report = _progress([sum(length) * job[2].dispatchers * replicas for job, length in zip(plan, lengths, strict=True)], progress)
     most = max(size.dispatchers for size in sizes)
     parts = []
-    for (instance, policy, size), (counted, dropped) in zip(plan, lengths, strict=True):
+    for done, (instance, policy, size) in enumerate(plan):
         begun = time.perf_counter()
-        halves = simulate_scaled(
-            instance, policy, copies=size.copies, dispatchers=size.dispatchers, steps=counted, warmup=dropped,
-            replicas=replicas, seed=seed, start=solve_occ(instance, 0.0, selection) if start == "warm" else None,
-            most_dispatchers=most, progress=report,
-        )  # fmt: skip
-        parts.append(_point(instance, policy, size, halves, dropped, time.perf_counter() - begun, sizes))
+        dropped = _warmup(instance, start)
+        solution = solve_occ(instance, 0.0, selection) if start == "warm" else None
+
+        def run(counted):
+            halves = simulate_scaled(
+                instance, policy, copies=size.copies, dispatchers=size.dispatchers, steps=counted, warmup=dropped,
+                replicas=replicas, seed=seed, start=solution, most_dispatchers=most,
+            )  # fmt: skip
+            return _point(instance, policy, size, halves, dropped, time.perf_counter() - begun, sizes)
+
+        counted = steps or max(LEAST_STEPS, math.ceil(PILOT_TASKS / (replicas * size.dispatchers * instance.total_rate)))
+        point = run(counted)
+        if steps is None and point.percent_ci95.item() > TARGET:
+            point = run(math.ceil(counted * 1.15 * (point.percent_ci95.item() / TARGET) ** 2))
+        parts.append(point)
+        if progress is not None:
+            progress(done + 1, len(plan))
     data = xr.merge(parts, join="outer", compat="no_conflicts", combine_attrs="drop")
     data = data.sel(instance=names, policy=list(dict.fromkeys(policy.name for _, policy, _ in plan)))
     data = data.assign_coords(
@@ -141,13 +152,9 @@ def converge(
     return data
 
 
-def steps_and_warmup(instance: Instance, size: Size, steps: int | None, replicas: int, start: str) -> tuple[int, int]:
-    """Returns steps counted and dropped per replica."""
-    if steps is None:
-        steps = max(LEAST_STEPS, math.ceil(DEFAULT_TASKS / (replicas * size.dispatchers * instance.total_rate)))
+def _warmup(instance, start):
     service = instance.mean_duration.max()
-    dropped = WARMUP_SERVICES * service if start == "warm" else max(EMPTY_WARMUP_SERVICES * service, instance.max_duration)
-    return steps, math.ceil(dropped)
+    return math.ceil(WARMUP_SERVICES * service if start == "warm" else max(EMPTY_WARMUP_SERVICES * service, instance.max_duration))
 
 
 def _point(instance, policy, size, halves, warmup, seconds, sizes):
@@ -174,19 +181,6 @@ def _point(instance, policy, size, halves, warmup, seconds, sizes):
     variables = {key: (at, np.full((1, 1, 1), value, dtype=float)) for key, value in values.items()}
     variables["reward"] = ((*at, "replica"), rewards[None, None, None])
     return xr.Dataset(variables, {"instance": [instance.name], "size": [sizes.index(size)], "policy": [policy.name]})
-
-
-def _progress(work, progress):
-    if progress is None:
-        return None
-    total, done = sum(work), 0
-
-    def report(more):
-        nonlocal done
-        done = min(done + more, total)
-        progress(done, total)
-
-    return report
 
 
 ROW_KEYS = (

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 
-from lagjax.published import TOLERANCE, published_percent
+from lagjax.published import TOLERANCE, published_convergence, published_percent
 
 
 def align(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
@@ -89,3 +89,33 @@ LEGEND = (
     "† the policy comes from an LP with more than one optimum here: --selection vertex, interior and canonical differ."
 )
 PUBLISHED_LEGEND = f"Published (Lag, Table 3) and (ours - published); * marks more than {TOLERANCE:g} points."
+
+CONVERGENCE_LEGEND = (
+    "Reward per copy as % of OCC-UB = OPT(OCC-LP(B)) at the blocking B measured, ± half-width of the 95% interval.\n"
+    "drift: second half of the counted steps less the first, in points: what the start still contributes."
+)
+
+
+def convergence_table(data: xr.Dataset, instance: str, beside_published: bool) -> str:
+    """Returns one instance's reward per copy by size and policy."""
+    lines = []
+    for policy in data.policy.values:
+        for place in range(data.sizes["size"]):
+            cell = data.sel(instance=instance, policy=policy).isel(size=place)
+            n, m = int(cell.copies), int(cell.dispatchers)
+            stated = published_convergence(instance, cell["load"].item(), n, m, str(policy)) if beside_published else None
+            lines.append(
+                [
+                    str(policy), str(n), str(m), _plus_minus(cell.percent_of_occ_ub, cell.percent_ci95),
+                    f"{100 * cell.blocking.item():.3f}", f"{cell.occ_ub.item():.5g}", _plus_minus(cell.drift, cell.drift_ci95),
+                    f"{int(cell.steps)}", stated or "-",
+                ]
+            )  # fmt: skip
+    header = ["policy", "copies n", "dispatchers m", "% of OCC-UB", "blocked %", "OCC-UB", "drift", "steps", "published"]
+    if all(line[-1] == "-" for line in lines):
+        header, lines = header[:-1], [line[:-1] for line in lines]
+    return align(header, lines)
+
+
+def _plus_minus(mean, half):
+    return f"{mean.item():.2f}" + ("" if np.isnan(half.item()) else f" ±{half.item():.2f}")

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from lagjax.cli.converge import converge
 from lagjax.cli.solve import solve
 from lagjax.cli.sweep import sweep
 from lagjax.errors import InputError
@@ -19,6 +20,7 @@ app = typer.Typer(
     help="Online assignment of reusable, unequal resources: bounds, index policies and a batched simulator.",
 )
 app.command()(sweep)
+app.command()(converge)
 app.command()(solve)
 
 # click's base class of command-line faults, which newer typers bring along under a name of their own

@@ -125,6 +125,16 @@ def policies_of(text: str | None, default: tuple[str, ...]) -> tuple[str, ...]:
     return names
 
 
+def whole_numbers(option: str, text: str) -> tuple[int, ...]:
+    """Parses "1,4,16"."""
+    out = []
+    for piece in text.split(","):
+        if not re.fullmatch(r"\s*\d+\s*", piece):
+            raise InputError(f"{option} '{text}': '{piece}' is not a whole number; write 1,4,16")
+        out.append(int(piece))
+    return tuple(out)
+
+
 def _number(piece, text):
     if not re.fullmatch(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", piece):
         raise InputError(f"--loads '{text}': '{piece}' is not a number; write 0.1,0.2 or 0.1:0.9:0.1")

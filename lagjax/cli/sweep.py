@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import tempfile
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from lagjax.cli import inputs
+from lagjax.cli.outputs import check_writable, give
 from lagjax.cli.terminal import note, progress_bar, use_all_cores
-from lagjax.errors import InputError
 from lagjax.sweep import DEFAULT_ARRIVALS, DEFAULT_POLICIES, DEFAULT_REPLICAS
 
 DEFAULT_FOLDER = Path("lagjax-results")
@@ -47,7 +45,7 @@ def sweep(
     """
     use_all_cores()
     from lagjax.plots import plot_load_sweep
-    from lagjax.results import save, write_whole
+    from lagjax.results import rows, save, write_whole
     from lagjax.sweep import sweep as run
 
     files = inputs.FileOptions(
@@ -56,7 +54,7 @@ def sweep(
     chosen = inputs.instances(names or [], files, seed)
     at, compared = inputs.loads_of(loads), inputs.policies_of(policies, DEFAULT_POLICIES)
     folder = out if out is not None else (None if json_file else DEFAULT_FOLDER)
-    _check_writable(folder, json_file)
+    check_writable(folder, json_file)
     with progress_bar("sweep") as progress:
         data = run(
             chosen, loads=at, policies=compared, steps=steps, replicas=replicas, seed=seed, selection=selection, progress=progress
@@ -68,14 +66,7 @@ def sweep(
             write_whole(folder / f"{instance}.png", lambda path, figure=figure: figure.savefig(path, dpi=150))
         write_whole(folder / "table.txt", lambda path: Path(path).write_text(text + "\n", encoding="utf-8"))
         save(data, folder / "sweep.nc")
-    if json_file:
-        payload = json.dumps(_payload(data), indent=1)
-        if json_file == "-":
-            typer.echo(payload)
-        else:
-            write_whole(json_file, lambda path: Path(path).write_text(payload + "\n", encoding="utf-8"))
-    if json_file != "-":
-        typer.echo(text)
+    give(text, json_file, "sweep", data, rows(data))
     if folder is not None:
         note(f"written: {folder}/ (sweep.nc, table.txt and a plot per instance)")
 
@@ -92,27 +83,3 @@ def render(data, beside_published: bool) -> str:
             parts.append(f"{instance}, published\n{published}")
     legend = LEGEND + ("\n" + PUBLISHED_LEGEND if any(", published" in part for part in parts) else "")
     return "\n\n".join([*parts, legend])
-
-
-def _payload(data):
-    from lagjax.results import rows
-
-    head = {"command": "sweep", "seed": int(data.attrs["seed"]), "selection": data.attrs["selection"]}
-    return {**head, "versions": json.loads(data.attrs["versions"]), "device": data.attrs["device"], "rows": rows(data)}
-
-
-def _check_writable(folder, json_file):
-    """Refuses, before any work, places that cannot be written, and leaves nothing behind."""
-    if json_file and json_file != "-" and Path(json_file).is_dir():
-        raise InputError(f"--json {json_file} is a folder; name a file in it")
-    targets = {"--out": folder, "--json": Path(json_file).absolute().parent if json_file and json_file != "-" else None}
-    for option, target in targets.items():
-        if target is None:
-            continue
-        existing = target.absolute()
-        while not existing.exists():
-            existing = existing.parent
-        try:
-            tempfile.TemporaryFile(dir=existing).close()
-        except OSError as error:
-            raise InputError(f"{option}: cannot write in '{existing}' ({error.strerror}); choose another place") from None

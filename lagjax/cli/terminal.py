@@ -16,9 +16,9 @@ def note(text: str) -> None:
 
 
 @contextmanager
-def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
+def progress_bar(what: str, unit: str = "arrivals") -> Iterator[Callable[[int, int], None]]:
     """Yields `update(done, total)`; a bar on a terminal, nothing in a pipe."""
-    with tqdm(desc=what, unit="arrivals", unit_scale=True, leave=False, disable=not sys.stderr.isatty()) as bar:
+    with tqdm(desc=what, unit=unit, unit_scale=unit == "arrivals", leave=False, disable=not sys.stderr.isatty()) as bar:
 
         def update(done, total):
             bar.total = total

@@ -1,0 +1,95 @@
+"""`lagjax converge`: reward per copy as the system is scaled up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lagjax.cli import inputs
+from lagjax.cli.outputs import check_writable, give
+from lagjax.cli.terminal import note, progress_bar, use_all_cores
+from lagjax.converge import DEFAULT_COPIES, DEFAULT_REPLICAS, TARGET
+
+DEFAULT_FOLDER = Path("lagjax-convergence")
+DEFAULT_INSTANCES = ("specialist", "priority", "unfriendly", "low-rank")  # those of the paper's figure that are fully specified
+
+Copies = Annotated[str, typer.Option(help="Copies n of each server per dispatcher, comma-separated.")]
+Dispatchers = Annotated[
+    str, typer.Option(help="m: sqrt for floor(sqrt(n)), a number for every n, or a list as long as --copies.")
+]
+
+
+def converge(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[INSTANCE]...", help="Gallery instances; the four of the paper by default."),
+    ] = None,
+    load: Annotated[float, typer.Option(help="Load rho, in (0, 1 - k/R].")] = 0.8,
+    copies: Copies = ",".join(map(str, DEFAULT_COPIES)),
+    dispatchers: Dispatchers = "sqrt",
+    policies: Annotated[str, typer.Option(help="Comma-separated.")] = "lag",
+    scores: inputs.Scores = None,
+    durations: inputs.Durations = None,
+    column: inputs.Column = None,
+    service: inputs.Service = None,
+    per_task: inputs.PerTask = None,
+    sample_papers: inputs.SamplePapers = None,
+    sample_reviewers: inputs.SampleReviewers = None,
+    orientation: inputs.Orientation = None,
+    missing: inputs.Missing = None,
+    conflicts: inputs.Conflicts = None,
+    normalise: inputs.Normalise = False,
+    replicas: Annotated[int, typer.Option(help="Independent replicas.")] = DEFAULT_REPLICAS,
+    steps: Annotated[
+        int | None, typer.Option(help=f"Steps per replica. [default: as many as bring the interval to ±{TARGET:g} points]")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of all randomness.")] = 0,
+    selection: inputs.Selection = "canonical",
+    start: Annotated[str, typer.Option(help="warm (the fluid fixed point) or empty.")] = "warm",
+    out: Annotated[
+        Path | None,
+        typer.Option(help=f"Folder for table, plot and converge.nc. [default: {DEFAULT_FOLDER}, unless --json is given]"),
+    ] = None,
+    json_file: Annotated[
+        str | None, typer.Option("--json", metavar="FILE", help="Write the rows as JSON to FILE, or to stdout with -.")
+    ] = None,
+) -> None:
+    """Scale the system up: m n copies of every server, m dispatchers a step.
+
+    Example: lagjax converge priority --load 0.8 --copies 1,16,256,4096
+
+    Example: lagjax converge priority --copies 1,16,256 --dispatchers 1
+    """
+    use_all_cores()
+    from lagjax.converge import converge as run
+    from lagjax.converge import rows, sizes_of
+    from lagjax.plots import plot_convergence
+    from lagjax.results import save, write_whole
+    from lagjax.tables import CONVERGENCE_LEGEND, convergence_table
+
+    files = inputs.FileOptions(
+        scores, durations, column, service, per_task, sample_papers, sample_reviewers, orientation, missing, conflicts, normalise
+    )
+    given = names or ([] if scores is not None else list(DEFAULT_INSTANCES))
+    chosen = [instance.with_load(load) for instance in inputs.instances(given, files, seed)]
+    listed = dispatchers if dispatchers == "sqrt" else inputs.whole_numbers("--dispatchers", dispatchers)
+    sizes = sizes_of(inputs.whole_numbers("--copies", copies), listed)
+    compared = inputs.policies_of(policies, ("lag",))
+    folder = out if out is not None else (None if json_file else DEFAULT_FOLDER)
+    check_writable(folder, json_file)
+    with progress_bar("converge", unit="cells") as progress:
+        data = run(
+            chosen, sizes=sizes, policies=compared, steps=steps, replicas=replicas, seed=seed, selection=selection,
+            start=start, progress=progress,
+        )  # fmt: skip
+    tables = [f"{name}\n{convergence_table(data, name, scores is None)}" for name in data.instance.values]
+    text = "\n\n".join([*tables, CONVERGENCE_LEGEND])
+    if folder is not None:
+        write_whole(folder / "converge.png", lambda path: plot_convergence(data).savefig(path, dpi=150))
+        write_whole(folder / "table.txt", lambda path: Path(path).write_text(text + "\n", encoding="utf-8"))
+        save(data, folder / "converge.nc")
+    give(text, json_file, "converge", data, rows(data))
+    if folder is not None:
+        note(f"written: {folder}/ (converge.nc, table.txt and converge.png)")

@@ -1,0 +1,43 @@
+"""Where a command's results go: stdout, a JSON file, a folder."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+
+import typer
+
+from lagjax.errors import InputError
+
+
+def give(text: str, json_file: str | None, command: str, data, rows: list[dict]) -> None:
+    """Prints the tables and writes the rows as JSON if asked; with "-" only the JSON is printed."""
+    from lagjax.results import write_whole
+
+    if json_file:
+        head = {"command": command, "seed": int(data.attrs["seed"]), "selection": data.attrs["selection"]}
+        head |= {"versions": json.loads(data.attrs["versions"]), "device": data.attrs["device"]}
+        page = json.dumps({**head, "rows": rows}, indent=1)
+        if json_file == "-":
+            typer.echo(page)
+            return
+        write_whole(json_file, lambda path: Path(path).write_text(page + "\n", encoding="utf-8"))
+    typer.echo(text)
+
+
+def check_writable(folder, json_file):
+    """Refuses, before any work, places that cannot be written, and leaves nothing behind."""
+    if json_file and json_file != "-" and Path(json_file).is_dir():
+        raise InputError(f"--json {json_file} is a folder; name a file in it")
+    targets = {"--out": folder, "--json": Path(json_file).absolute().parent if json_file and json_file != "-" else None}
+    for option, target in targets.items():
+        if target is None:
+            continue
+        existing = target.absolute()
+        while not existing.exists():
+            existing = existing.parent
+        try:
+            tempfile.TemporaryFile(dir=existing).close()
+        except OSError as error:
+            raise InputError(f"{option}: cannot write in '{existing}' ({error.strerror}); choose another place") from None
