@@ -111,7 +111,7 @@ BAD = [
 
 @pytest.mark.parametrize(("field", "value"), BAD, ids=lambda x: str(x))
 def test_bad_arguments_are_named(field, value, instance, monkeypatch):
-    monkeypatch.setattr(run, "advance", None)
+    monkeypatch.setattr(run, "_program", None)  # nothing runs
     named = f"{field} is {value!r}|{value} arrivals per replica"
     with pytest.raises(InputError, match=named):
         simulate(instance, three_kinds(instance), **{**GOOD, field: value})
@@ -125,6 +125,7 @@ def test_policies_of_another_system(instance):
         simulate(instance, [*three_kinds(instance), stray], **GOOD)
 
 
-def test_longest_run_is_checked_with_its_warmup(instance):
+def test_longest_run_is_checked_with_its_warmup(instance, monkeypatch):
+    monkeypatch.setattr(run, "_program", None)  # nothing runs
     with pytest.raises(InputError, match="use more replicas"):
         simulate(instance, three_kinds(instance), **{**GOOD, "arrivals": run.MAX_ARRIVALS, "warmup": 1})
