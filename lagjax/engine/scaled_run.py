@@ -18,9 +18,11 @@ from lagjax.errors import InputError
 from lagjax.instance import Instance
 from lagjax.lp import OccSolution
 from lagjax.models import scaled, streams
-from lagjax.models.hypergeometric import MAX_TOTAL
+from lagjax.models.hypergeometric import MAX_TOTAL, TRIES
+from lagjax.models.race import SPLITS
 from lagjax.policies.table import Policy
 
+MOST_RACES = 2**32 // (SPLITS * TRIES)
 CHUNK = 512  # most steps per call of the compiled program; results do not depend on it
 
 
@@ -87,6 +89,11 @@ def simulate_scaled(
         raise InputError(
             f"copies {copies} times dispatchers {dispatchers} is {copies * dispatchers}; the samplers are exact up to "
             f"{MAX_TOTAL} copies of a server, so use fewer"
+        )
+    if policy.rule == "race" and dispatchers * instance.num_servers > MOST_RACES:
+        raise InputError(
+            f"dispatchers {dispatchers} times {instance.num_servers} servers is more than {MOST_RACES}, as far as the random "
+            f"words of policy '{policy.name}' reach; use fewer dispatchers"
         )
     placed = place_replicas(replicas, devices)
     tables = scaled.scaled_tables(instance, policy, copies, dispatchers, most_dispatchers or dispatchers)

@@ -1,4 +1,4 @@
-"""Exact hypergeometric draws in 32-bit arithmetic, for populations up to 2^25: no sampler of this law comes with JAX.
+"""Exact hypergeometric and binomial draws in 32-bit arithmetic, for populations up to 2^25: no sampler of this law comes with JAX.
 
 X = number of good items among `sample` drawn without replacement from `total`, of which `good` are good. Everything is
 measured from the mode m, whose four cells are
@@ -38,6 +38,7 @@ _MOUNTAIN = np.float32(2 * np.sqrt(2 / np.e)), np.float32(3 - 2 * np.sqrt(3 / np
 _WIDER = np.float32(1.06)  # variance of the normal envelope relative to the law's
 _ABOVE = np.float32(0.01)  # log of its height relative to the law's at the mode
 _DEGREE = 10
+_ENDLESS = np.float32(1e18)  # a population that no sample changes
 
 
 class _Law(NamedTuple):
@@ -67,8 +68,25 @@ def hypergeometric(keys, event, slot, good, total, sample):
       (..., B) int32 in [max(0, good + sample - total), min(good, sample)].
     """
     good, total, sample, slot = jnp.broadcast_arrays(good, total, sample, slot)
-    mode, law = _law(good, total, sample)
-    word = _Words(keys, event, slot)
+    return _draw(*_law(good, total, sample), _Words(keys, event, slot))
+
+
+def binomial(keys, event, slot, trials, probability):
+    """Draws binomial variables: the same law with an endless population, so by the same three ways.
+
+    Args:
+      keys, event, slot: as in `hypergeometric`.
+      trials: (..., B) int32 in [0, 2^25].
+      probability: float32 in [0, 1], broadcasting to `trials`.
+
+    Returns:
+      (..., B) int32; the law for a probability within 2^-23 (relative) of the one given, the rounding of its uses.
+    """
+    trials, probability, slot = jnp.broadcast_arrays(trials, probability, slot)
+    return _draw(*_binomial_law(trials, probability), _Words(keys, event, slot))
+
+
+def _draw(mode, law, word):
     small, large = law.variance <= INVERT_UP_TO, law.variance > MOUNTAIN_UP_TO
     z = _invert(law, small, word)
     z = _mountain(law, ~small & ~large, word, z)
@@ -102,6 +120,15 @@ def _law(good, total, sample):
     slope = jnp.log1p((_float(rest) - 1 - whole / 2) / ((a + 0.5) * (d + 0.5)))
     law = _Law(a, b, c, d, -jnp.minimum(a, d), jnp.minimum(b, c), variance, _float(off) / whole, slope)
     return mode, law
+
+
+def _binomial_law(trials, p):
+    mode = jnp.clip(((_float(trials) + 1) * p).astype(jnp.int32), 0, trials)
+    a, b = _float(mode), _float(trials - mode)
+    c, d = _ENDLESS * p, _ENDLESS * (1 - p)
+    slope = jnp.log1p(((b + 0.5) * p - (a + 0.5) * (1 - p)) / ((a + 0.5) * jnp.maximum(1 - p, _ULP)))
+    variance = _float(trials) * p * (1 - p)
+    return mode, _Law(a, b, c, d, -a, b, variance, _float(trials) * p - a, slope)
 
 
 def _float(x):

@@ -44,12 +44,15 @@ def _classify(policy):
     rank = strict_order(policy)
     if rank is not None:
         return 0, rank
-    return (1 if _is_even(policy.tier, policy.weight) else 2), policy.tier
+    return (1 if is_even(policy) else 2), policy.tier
 
 
-def _is_even(tier, weight):
+def is_even(policy: Policy) -> bool:
+    """Whether the weights within each tier are equal, so that a race in it is an even one."""
     return all(
-        np.unique(weight[v][tier[v] == t]).size == 1 for v in range(tier.shape[0]) for t in np.unique(tier[v])
+        np.unique(policy.weight[v][policy.tier[v] == t]).size == 1
+        for v in range(policy.tier.shape[0])
+        for t in np.unique(policy.tier[v])
     )
 
 

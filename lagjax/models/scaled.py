@@ -22,6 +22,7 @@ from lagjax.lp import OccSolution
 from lagjax.models import alias, streams
 from lagjax.models.hypergeometric import MAX_TOTAL, TRIES, hypergeometric
 from lagjax.models.loss import arrival_tables
+from lagjax.models.policy_tables import is_even
 from lagjax.models.race import race
 from lagjax.models.select import rows_of_type
 
@@ -40,6 +41,7 @@ class ScaledTables:
       span, shortest, longest: layout of the marks, and d.
       servers_per_task: k.
       rule: "capped" or "race", how a tier is shared.
+      even: whether the weights within each tier are equal.
     """
 
     mark: Table
@@ -53,6 +55,7 @@ class ScaledTables:
     longest: int
     servers_per_task: int
     rule: str
+    even: bool
 
 
 class Keys(NamedTuple):
@@ -86,7 +89,7 @@ class Counts(NamedTuple):
 jax.tree_util.register_dataclass(
     ScaledTables,
     ["mark", "gap", "tier", "weight", "copies", "dispatchers"],
-    ["span", "shortest", "longest", "servers_per_task", "rule"],
+    ["span", "shortest", "longest", "servers_per_task", "rule", "even"],
 )
 
 
@@ -110,6 +113,7 @@ def scaled_tables(instance: Instance, policy, copies: int, dispatchers: int, mos
         longest=arrivals.longest,
         servers_per_task=instance.servers_per_task,
         rule=policy.rule,
+        even=is_even(policy),
     )
 
 
@@ -186,7 +190,7 @@ def _allocate(budget, capacity, task_type, tables, tie_keys, now, turn):
     tier = rows_of_type(tables.tier, task_type)
     if tables.rule == "race":
         weight = rows_of_type(tables.weight.astype(jnp.float32), task_type)
-        return race(budget, capacity, tier, weight, tie_keys, now, turn)
+        return race(budget, capacity, tier, weight, tie_keys, now, turn, tables.even)
     with jax.enable_x64(True):  # float32 cannot tell remainders apart beyond 2^20 copies
         weight = rows_of_type(tables.weight, task_type)
         amount = waterfill(budget.astype(jnp.float64), capacity.astype(jnp.float64), tier, weight)
