@@ -54,7 +54,11 @@ def render(cells) -> str:
     columns = [(p, s) for p in POLICIES for s in (SELECTIONS if p in FROM_LP else ("canonical",))]
     inside, total = dict.fromkeys(columns, 0), dict.fromkeys(columns, 0)
     for name in INSTANCES:
-        lines += [f"## {name}", "", "| load | " + " | ".join(f"{p}, {s}" if p in FROM_LP else p for p, s in columns) + " |"]
+        lines += [
+            f"## {name}",
+            "",
+            "| load | " + " | ".join(f"{p}, {s}" if p in FROM_LP else p for p, s in columns) + " |",
+        ]
         lines.append("|---" * (1 + len(columns)) + "|")
         for load in default_loads(gallery(name)):
             shown = []

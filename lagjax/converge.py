@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import time
@@ -23,6 +24,7 @@ from lagjax.stats import estimate, percent_of_bound
 DEFAULT_COPIES = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536)
 DEFAULT_REPLICAS = 256
 TARGET = 0.25  # points: half-width of the 95% interval when the caller names no number of steps
+SAFETY = 1.15  # more steps than the pilot's interval asks for, since it is an estimate
 PILOT_TASKS = 200_000  # tasks, over all replicas, of the run that finds how many steps that takes
 LEAST_STEPS = 20
 WARMUP_SERVICES = 3  # mean service times dropped after a warm start
@@ -120,21 +122,14 @@ def converge(
     most = max(size.dispatchers for size in sizes)
     parts = []
     for done, (instance, policy, size) in enumerate(plan):
-        begun = time.perf_counter()
-        dropped = _warmup(instance, start)
-        solution = solve_occ(instance, 0.0, selection) if start == "warm" else None
-
-        def run(counted):
-            halves = simulate_scaled(
-                instance, policy, copies=size.copies, dispatchers=size.dispatchers, steps=counted, warmup=dropped,
-                replicas=replicas, seed=seed, start=solution, most_dispatchers=most,
-            )  # fmt: skip
-            return _point(instance, policy, size, halves, dropped, time.perf_counter() - begun, sizes)
-
-        counted = steps or max(LEAST_STEPS, math.ceil(PILOT_TASKS / (replicas * size.dispatchers * instance.total_rate)))
+        run = functools.partial(
+            _point, instance, policy, size, sizes.index(size), replicas, seed, selection, start, most
+        )
+        tasks_per_step = replicas * size.dispatchers * instance.total_rate
+        counted = steps or max(LEAST_STEPS, math.ceil(PILOT_TASKS / tasks_per_step))
         point = run(counted)
         if steps is None and point.percent_ci95.item() > TARGET:
-            point = run(math.ceil(counted * 1.15 * (point.percent_ci95.item() / TARGET) ** 2))
+            point = run(math.ceil(counted * SAFETY * (point.percent_ci95.item() / TARGET) ** 2))
         parts.append(point)
         if progress is not None:
             progress(done + 1, len(plan))
@@ -154,11 +149,19 @@ def converge(
 
 def _warmup(instance, start):
     service = instance.mean_duration.max()
-    return math.ceil(WARMUP_SERVICES * service if start == "warm" else max(EMPTY_WARMUP_SERVICES * service, instance.max_duration))
+    return math.ceil(
+        WARMUP_SERVICES * service if start == "warm" else max(EMPTY_WARMUP_SERVICES * service, instance.max_duration)
+    )
 
 
-def _point(instance, policy, size, halves, warmup, seconds, sizes):
-    steps = sum(half.steps for half in halves)
+def _point(instance, policy, size, place, replicas, seed, selection, start, most, steps):
+    begun = time.perf_counter()
+    warmup = _warmup(instance, start)
+    halves = simulate_scaled(
+        instance, policy, copies=size.copies, dispatchers=size.dispatchers, steps=steps, warmup=warmup, replicas=replicas,
+        seed=seed, start=solve_occ(instance, 0.0, selection) if start == "warm" else None, most_dispatchers=most,
+    )  # fmt: skip
+    seconds = time.perf_counter() - begun
     arrived = sum(half.arrived.sum(axis=0) for half in halves)
     blocked = sum(half.blocked.sum(axis=0) for half in halves) / np.maximum(arrived, 1)
     bound, slope = occ_bound(instance, float(blocked.mean()))
@@ -178,9 +181,9 @@ def _point(instance, policy, size, halves, warmup, seconds, sizes):
         "tasks": float(arrived.sum()), "load": instance.load, "occ_ub_0": occ_upper_bound(instance, 0.0),
         "kiid_ub": solve_kiid(instance).objective,
     }  # fmt: skip
-    variables = {key: (at, np.full((1, 1, 1), value, dtype=float)) for key, value in values.items()}
+    variables: dict = {key: (at, np.full((1, 1, 1), value, dtype=float)) for key, value in values.items()}
     variables["reward"] = ((*at, "replica"), rewards[None, None, None])
-    return xr.Dataset(variables, {"instance": [instance.name], "size": [sizes.index(size)], "policy": [policy.name]})
+    return xr.Dataset(variables, {"instance": [instance.name], "size": [place], "policy": [policy.name]})
 
 
 ROW_KEYS = (
@@ -197,7 +200,7 @@ def rows(data: xr.Dataset) -> list[dict]:
             for place in range(data.sizes["size"]):
                 cell = data.sel(instance=instance, policy=policy).isel(size=place)
                 known = {"instance": str(instance), "policy": str(policy), "replicas": data.sizes["replica"]}
-                row = {key: known[key] if key in known else cell[key].item() for key in ROW_KEYS}
-                whole = {key: int(row[key]) for key in ("copies", "dispatchers", "steps")}
-                out.append({k: None if v != v else v for k, v in (row | whole).items()})
+                row: dict = {key: known[key] if key in known else cell[key].item() for key in ROW_KEYS}
+                row |= {key: int(row[key]) for key in ("copies", "dispatchers", "steps")}
+                out.append({key: None if value != value else value for key, value in row.items()})
     return out

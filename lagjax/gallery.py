@@ -76,7 +76,13 @@ def _review_days(mean, median, longest):
     return mass / mass.sum()
 
 
-GALLERY = {"specialist": specialist, "priority": priority, "unfriendly": unfriendly, "low-rank": low_rank, "journal": journal}
+GALLERY = {
+    "specialist": specialist,
+    "priority": priority,
+    "unfriendly": unfriendly,
+    "low-rank": low_rank,
+    "journal": journal,
+}
 
 
 def gallery(name: str, load: float = DEFAULT_LOAD) -> Instance:

@@ -146,7 +146,9 @@ def make_instance(
             raise InputError("mix goes with load; arrival_rate already says how the types mix")
         rates = _positive_vector("arrival_rate", arrival_rate, num_types)
         if rates.sum() > 1 + 1e-12:
-            raise InputError(f"arrival_rate sums to {rates.sum():.6g}; at most one task arrives per step, so keep it at 1 or below")
+            raise InputError(
+                f"arrival_rate sums to {rates.sum():.6g}; at most one task arrives per step, so keep it at 1 or below"
+            )
     instance = Instance(
         scores=scores,
         arrival_rate=rates,
@@ -163,7 +165,9 @@ def _finite_array(field, value, ndim):
     try:
         array = np.array(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InputError(f"{field} is not a numeric {ndim}-d array ({error}); give equal-length rows of numbers") from None
+        raise InputError(
+            f"{field} is not a numeric {ndim}-d array ({error}); give equal-length rows of numbers"
+        ) from None
     if array.ndim != ndim or array.size == 0:
         raise InputError(f"{field} has shape {array.shape}; expected {ndim} non-empty dimensions")
     bad = np.argwhere(~np.isfinite(array))

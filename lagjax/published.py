@@ -21,7 +21,7 @@ def published_percent(instance: str, load: float, policy: str) -> float | None:
 
 
 def published_convergence(instance: str, load: float, copies: int, dispatchers: int, policy: str) -> str | None:
-    """Returns what the paper states of LAG's percentage at one size (Lag, Figure 6), in words, or None where it states nothing."""
+    """Returns what the paper states of LAG's percentage at one size (Lag, Figure 6), in words, or None."""
     figure = _numbers()["figure6"]
     if policy != "lag" or abs(load - figure["load"]) > 1e-6 or dispatchers != math.isqrt(copies):
         return None

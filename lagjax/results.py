@@ -146,7 +146,9 @@ def load(path) -> xr.Dataset:
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; give the sweep.nc of a finished sweep") from None
     except (OSError, TypeError, ValueError) as error:
-        raise InputError(f"{path}: not a readable netCDF file ({error}); give the sweep.nc of a finished sweep") from None
+        raise InputError(
+            f"{path}: not a readable netCDF file ({error}); give the sweep.nc of a finished sweep"
+        ) from None
 
 
 def write_whole(path, write) -> None:

@@ -141,7 +141,9 @@ def _cell(instance, policies, steps, replicas, seed, progress):
     return measure(instance, policies, counts, warmup=warmup, steps=steps, seconds=seconds)
 
 
-def measure(instance: Instance, policies: Sequence[Policy], counts: Counts, *, warmup=0, steps=None, seconds=math.nan) -> Cell:
+def measure(
+    instance: Instance, policies: Sequence[Policy], counts: Counts, *, warmup=0, steps=None, seconds=math.nan
+) -> Cell:
     """Turns exact counts into rewards per step and compares them with the bounds at the blocking that was measured."""
     per_step = instance.total_rate / counts.arrivals
     blocked = counts.blocked.sum(axis=0) / counts.arrivals

@@ -15,7 +15,9 @@ def align(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     table = [list(header), *map(list, lines)]
     width = [max(len(row[i]) for row in table) for i in range(len(header))]
     return "\n".join(
-        "  ".join(cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, width, strict=True))).rstrip()
+        "  ".join(
+            cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, width, strict=True))
+        ).rstrip()
         for row in table
     )
 
@@ -28,7 +30,15 @@ def percent_table(data: xr.Dataset, instance: str) -> str:
     for load in _loads(one):
         cell = one.sel(load=load)
         shares = [_with_interval(cell, p) for p in policies]
-        lines.append([f"{load:g}", *shares, f"{100 * cell.blocking.item():.2f}", f"{cell.occ_ub.item():.5g}", _best(cell, policies)])
+        lines.append(
+            [
+                f"{load:g}",
+                *shares,
+                f"{100 * cell.blocking.item():.2f}",
+                f"{cell.occ_ub.item():.5g}",
+                _best(cell, policies),
+            ]
+        )
     return align(["load", *policies, "blocked %", "OCC-UB", "best, lead over next"], lines)
 
 
@@ -103,7 +113,9 @@ def convergence_table(data: xr.Dataset, instance: str, beside_published: bool) -
         for place in range(data.sizes["size"]):
             cell = data.sel(instance=instance, policy=policy).isel(size=place)
             n, m = int(cell.copies), int(cell.dispatchers)
-            stated = published_convergence(instance, cell["load"].item(), n, m, str(policy)) if beside_published else None
+            stated = (
+                published_convergence(instance, cell["load"].item(), n, m, str(policy)) if beside_published else None
+            )
             lines.append(
                 [
                     str(policy), str(n), str(m), _plus_minus(cell.percent_of_occ_ub, cell.percent_ci95),
@@ -111,7 +123,17 @@ def convergence_table(data: xr.Dataset, instance: str, beside_published: bool) -
                     f"{int(cell.steps)}", stated or "-",
                 ]
             )  # fmt: skip
-    header = ["policy", "copies n", "dispatchers m", "% of OCC-UB", "blocked %", "OCC-UB", "drift", "steps", "published"]
+    header = [
+        "policy",
+        "copies n",
+        "dispatchers m",
+        "% of OCC-UB",
+        "blocked %",
+        "OCC-UB",
+        "drift",
+        "steps",
+        "published",
+    ]
     if all(line[-1] == "-" for line in lines):
         header, lines = header[:-1], [line[:-1] for line in lines]
     return align(header, lines)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import lax
 
-SLACK = 1e-6  # an amount this close to a whole number is that number: float64 noise must not cost or give a copy
+SLACK = (
+    1e-6  # amounts this close to a whole number are that number, remainders this close are tied: noise decides nothing
+)
 
 
 def largest_remainders(amount, total):
@@ -25,9 +27,9 @@ def largest_remainders(amount, total):
     def give_one(state):
         down, rest, missing = state
         largest = jnp.max(rest, axis=-2, keepdims=True)
-        first = jnp.min(jnp.where(rest == largest, server, amount.shape[-2]), axis=-2, keepdims=True)
+        first = jnp.min(jnp.where(rest >= largest - SLACK, server, amount.shape[-2]), axis=-2, keepdims=True)
         given = (server == first) & (missing[..., None, :] > 0)
-        return down + given, jnp.where(given, -1.0, rest), missing - 1
+        return down + given.astype(down.dtype), jnp.where(given, -1.0, rest), missing - 1
 
     missing = total - jnp.sum(down, axis=-2).astype(total.dtype)
     down, _, _ = lax.while_loop(lambda state: jnp.any(state[2] > 0), give_one, (down, rest, missing))

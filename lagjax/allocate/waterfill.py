@@ -29,7 +29,8 @@ def waterfill(budget, capacity, tier, weight):
     partly = (before < budget[..., None, :]) & (before + room > budget[..., None, :])
     left = budget[..., None, :] - before
     weight = jnp.where(partly, weight, 0)
-    full = lax.stop_gradient(_full_servers(*map(lax.stop_gradient, (jnp.where(partly, left, 0), capacity, weight)), partly))
+    fixed_left, fixed_capacity, fixed_weight = lax.stop_gradient((jnp.where(partly, left, 0), capacity, weight))
+    full = _full_servers(fixed_left, fixed_capacity, fixed_weight, partly)
     return jnp.where(
         partly,
         jnp.where(full, capacity, _level(left, capacity, weight, full & partly) * weight),

@@ -13,8 +13,14 @@ from lagjax.cli.terminal import note, progress_bar, use_all_cores
 from lagjax.converge import DEFAULT_COPIES, DEFAULT_REPLICAS, TARGET
 
 DEFAULT_FOLDER = Path("lagjax-convergence")
-DEFAULT_INSTANCES = ("specialist", "priority", "unfriendly", "low-rank")  # those of the paper's figure that are fully specified
+DEFAULT_INSTANCES = (
+    "specialist",
+    "priority",
+    "unfriendly",
+    "low-rank",
+)  # those of the paper's figure that are fully specified
 
+_ALL_COPIES = ",".join(map(str, DEFAULT_COPIES))
 Copies = Annotated[str, typer.Option(help="Copies n of each server per dispatcher, comma-separated.")]
 Dispatchers = Annotated[
     str, typer.Option(help="m: sqrt for floor(sqrt(n)), a number for every n, or a list as long as --copies.")
@@ -27,7 +33,7 @@ def converge(
         typer.Argument(metavar="[INSTANCE]...", help="Gallery instances; the four of the paper by default."),
     ] = None,
     load: Annotated[float, typer.Option(help="Load rho, in (0, 1 - k/R].")] = 0.8,
-    copies: Copies = ",".join(map(str, DEFAULT_COPIES)),
+    copies: Copies = _ALL_COPIES,
     dispatchers: Dispatchers = "sqrt",
     policies: Annotated[str, typer.Option(help="Comma-separated.")] = "lag",
     scores: inputs.Scores = None,
@@ -43,14 +49,17 @@ def converge(
     normalise: inputs.Normalise = False,
     replicas: Annotated[int, typer.Option(help="Independent replicas.")] = DEFAULT_REPLICAS,
     steps: Annotated[
-        int | None, typer.Option(help=f"Steps per replica. [default: as many as bring the interval to ±{TARGET:g} points]")
+        int | None,
+        typer.Option(help=f"Steps per replica. [default: as many as bring the interval to ±{TARGET:g} points]"),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of all randomness.")] = 0,
     selection: inputs.Selection = "canonical",
     start: Annotated[str, typer.Option(help="warm (the fluid fixed point) or empty.")] = "warm",
     out: Annotated[
         Path | None,
-        typer.Option(help=f"Folder for table, plot and converge.nc. [default: {DEFAULT_FOLDER}, unless --json is given]"),
+        typer.Option(
+            help=f"Folder for table, plot and converge.nc. [default: {DEFAULT_FOLDER}, unless --json is given]"
+        ),
     ] = None,
     json_file: Annotated[
         str | None, typer.Option("--json", metavar="FILE", help="Write the rows as JSON to FILE, or to stdout with -.")
@@ -70,7 +79,17 @@ def converge(
     from lagjax.tables import CONVERGENCE_LEGEND, convergence_table
 
     files = inputs.FileOptions(
-        scores, durations, column, service, per_task, sample_papers, sample_reviewers, orientation, missing, conflicts, normalise
+        scores,
+        durations,
+        column,
+        service,
+        per_task,
+        sample_papers,
+        sample_reviewers,
+        orientation,
+        missing,
+        conflicts,
+        normalise,
     )
     given = names or ([] if scores is not None else list(DEFAULT_INSTANCES))
     chosen = [instance.with_load(load) for instance in inputs.instances(given, files, seed)]

@@ -19,16 +19,30 @@ from lagjax.policies import POLICIES
 DEFAULT_LOADS = tuple(i / 10 for i in range(1, 10))
 _LOWEST_LOAD = 1e-3
 
-Scores = Annotated[Path | None, typer.Option(help="Score file (.csv paper,reviewer,score; .npy; .npz; .in) instead of gallery instances.")]
+Scores = Annotated[
+    Path | None,
+    typer.Option(help="Score file (.csv paper,reviewer,score; .npy; .npz; .in) instead of gallery instances."),
+]
 Durations = Annotated[Path | None, typer.Option(help="Csv of observed service times, in steps; goes with --scores.")]
 Column = Annotated[str | None, typer.Option(help="Column of --durations, by name or number from 1.")]
-Service = Annotated[str | None, typer.Option(help="Service law instead of --durations: geometric:MEAN, deterministic:STEPS or sample:FILE[:COLUMN].")]
+Service = Annotated[
+    str | None,
+    typer.Option(
+        help="Service law instead of --durations: geometric:MEAN, deterministic:STEPS or sample:FILE[:COLUMN]."
+    ),
+]
 PerTask = Annotated[int | None, typer.Option(help="Servers per task, k; goes with --scores. [default: 1]")]
 SamplePapers = Annotated[int | None, typer.Option(help="Draw this many papers (task types) at random from --scores.")]
-SampleReviewers = Annotated[int | None, typer.Option(help="Draw this many reviewers (servers) at random from --scores.")]
-Orientation = Annotated[str | None, typer.Option(help="papers-by-reviewers or reviewers-by-papers, where the file does not say.")]
+SampleReviewers = Annotated[
+    int | None, typer.Option(help="Draw this many reviewers (servers) at random from --scores.")
+]
+Orientation = Annotated[
+    str | None, typer.Option(help="papers-by-reviewers or reviewers-by-papers, where the file does not say.")
+]
 Missing = Annotated[str | None, typer.Option(help="Score of pairs that --scores lacks; refused by default.")]
-Conflicts = Annotated[str | None, typer.Option(help="Pairs in conflict: refuse, zero (score 0) or ignore. [default: refuse]")]
+Conflicts = Annotated[
+    str | None, typer.Option(help="Pairs in conflict: refuse, zero (score 0) or ignore. [default: refuse]")
+]
 Normalise = Annotated[bool, typer.Option("--normalise", help="Rescale the scores of the whole file to [0, 1].")]
 Selection = Annotated[str, typer.Option(help="Which LP optimum makes the policies: canonical, vertex or interior.")]
 

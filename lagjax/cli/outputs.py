@@ -40,4 +40,6 @@ def check_writable(folder, json_file):
         try:
             tempfile.TemporaryFile(dir=existing).close()
         except OSError as error:
-            raise InputError(f"{option}: cannot write in '{existing}' ({error.strerror}); choose another place") from None
+            raise InputError(
+                f"{option}: cannot write in '{existing}' ({error.strerror}); choose another place"
+            ) from None

@@ -12,7 +12,9 @@ from lagjax.errors import InputError
 
 
 def solve(
-    name: Annotated[str | None, typer.Argument(metavar="[INSTANCE]", help="Gallery instance, unless --scores is given.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[INSTANCE]", help="Gallery instance, unless --scores is given.")
+    ] = None,
     load: Annotated[float, typer.Option(help="Load rho, in (0, 1 - k/R].")] = 0.7,
     blocking: Annotated[float, typer.Option(help="B of OCC-LP(B); 0 is the fluid limit that makes LAG's index.")] = 0.0,
     scores: inputs.Scores = None,
@@ -37,10 +39,22 @@ def solve(
     from lagjax.lp import solve_kiid, solve_occ
 
     files = inputs.FileOptions(
-        scores, durations, column, service, per_task, sample_papers, sample_reviewers, orientation, missing, conflicts, normalise
+        scores,
+        durations,
+        column,
+        service,
+        per_task,
+        sample_papers,
+        sample_reviewers,
+        orientation,
+        missing,
+        conflicts,
+        normalise,
     )
     if name is None and scores is None:
-        raise InputError("nothing to solve; name a gallery instance (as in: lagjax solve priority) or give --scores FILE")
+        raise InputError(
+            "nothing to solve; name a gallery instance (as in: lagjax solve priority) or give --scores FILE"
+        )
     (instance,) = inputs.instances([name] if name else [], files, seed)
     instance = instance.with_load(load)
     occ, kiid = solve_occ(instance, blocking, selection), solve_kiid(instance)
@@ -79,7 +93,11 @@ def _render(instance, occ, kiid):
 
     prices = [["price q per step", *map(number, occ.server_price)], ["free fraction", *map(number, occ.free_fraction)]]
     index = [
-        [task, number(price), *(number(x) + (f" ({w:.3f})" if x == 0 and w > 0 else "") for x, w in zip(row, weight, strict=True))]
+        [
+            task,
+            number(price),
+            *(number(x) + (f" ({w:.3f})" if x == 0 and w > 0 else "") for x, w in zip(row, weight, strict=True)),
+        ]
         for task, price, row, weight in zip(instance.tasks, occ.task_price, occ.index, occ.tie_weight, strict=True)
     ]
     return "\n".join(

@@ -16,7 +16,9 @@ DEFAULT_FOLDER = Path("lagjax-results")
 
 
 def sweep(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[INSTANCE]...", help="Gallery instances; all five by default.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[INSTANCE]...", help="Gallery instances; all five by default.")
+    ] = None,
     scores: inputs.Scores = None,
     durations: inputs.Durations = None,
     column: inputs.Column = None,
@@ -28,14 +30,25 @@ def sweep(
     missing: inputs.Missing = None,
     conflicts: inputs.Conflicts = None,
     normalise: inputs.Normalise = False,
-    loads: Annotated[str | None, typer.Option(help="0.1,0.2 or 0.1:0.9:0.1. [default: 0.1 to 0.9 as far as feasible]")] = None,
-    policies: Annotated[str | None, typer.Option(help=f"Comma-separated. [default: {','.join(DEFAULT_POLICIES)}]")] = None,
-    steps: Annotated[int | None, typer.Option(help=f"Steps per replica. [default: as many as bring {DEFAULT_ARRIVALS} tasks]")] = None,
+    loads: Annotated[
+        str | None, typer.Option(help="0.1,0.2 or 0.1:0.9:0.1. [default: 0.1 to 0.9 as far as feasible]")
+    ] = None,
+    policies: Annotated[
+        str | None, typer.Option(help=f"Comma-separated. [default: {','.join(DEFAULT_POLICIES)}]")
+    ] = None,
+    steps: Annotated[
+        int | None, typer.Option(help=f"Steps per replica. [default: as many as bring {DEFAULT_ARRIVALS} tasks]")
+    ] = None,
     replicas: Annotated[int, typer.Option(help="Independent replicas.")] = DEFAULT_REPLICAS,
     seed: Annotated[int, typer.Option(help="Seed of all randomness.")] = 0,
     selection: inputs.Selection = "canonical",
-    out: Annotated[Path | None, typer.Option(help=f"Folder for table, plots and sweep.nc. [default: {DEFAULT_FOLDER}, unless --json is given]")] = None,
-    json_file: Annotated[str | None, typer.Option("--json", metavar="FILE", help="Write the rows as JSON to FILE, or to stdout with -.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help=f"Folder for table, plots and sweep.nc. [default: {DEFAULT_FOLDER}, unless --json is given]"),
+    ] = None,
+    json_file: Annotated[
+        str | None, typer.Option("--json", metavar="FILE", help="Write the rows as JSON to FILE, or to stdout with -.")
+    ] = None,
 ) -> None:
     """Compare policies over loads, each with its share of the upper bound.
 
@@ -49,7 +62,17 @@ def sweep(
     from lagjax.sweep import sweep as run
 
     files = inputs.FileOptions(
-        scores, durations, column, service, per_task, sample_papers, sample_reviewers, orientation, missing, conflicts, normalise
+        scores,
+        durations,
+        column,
+        service,
+        per_task,
+        sample_papers,
+        sample_reviewers,
+        orientation,
+        missing,
+        conflicts,
+        normalise,
     )
     chosen = inputs.instances(names or [], files, seed)
     at, compared = inputs.loads_of(loads), inputs.policies_of(policies, DEFAULT_POLICIES)
@@ -57,7 +80,14 @@ def sweep(
     check_writable(folder, json_file)
     with progress_bar("sweep") as progress:
         data = run(
-            chosen, loads=at, policies=compared, steps=steps, replicas=replicas, seed=seed, selection=selection, progress=progress
+            chosen,
+            loads=at,
+            policies=compared,
+            steps=steps,
+            replicas=replicas,
+            seed=seed,
+            selection=selection,
+            progress=progress,
         )
     text = render(data, beside_published=scores is None)
     if folder is not None:

@@ -41,13 +41,9 @@ def instance_from_files(
     """
     if (durations is None) == (service is None):
         found = "neither is given" if durations is None else "both are given"
-        raise InputError(
-            f"service times need a durations file or a service law, and {found}; give one ({FORMS})"
-        )
+        raise InputError(f"service times need a durations file or a service law, and {found}; give one ({FORMS})")
     if column is not None and durations is None:
-        raise InputError(
-            f"column is {column!r} but durations is not given; write sample:FILE:COLUMN in service"
-        )
+        raise InputError(f"column is {column!r} but durations is not given; write sample:FILE:COLUMN in service")
     table = scores if isinstance(scores, ScoreTable) else read_scores(scores)
     law = parse_service(service) if service is not None else from_sample_file(durations, column)
     return make_instance(

@@ -77,17 +77,13 @@ def _column(path, header, width, column):
     if column is None:
         if width == 1:
             return 0
-        raise InputError(
-            f"{path}: has {width} columns ({names}); say which one holds the times, by name or number"
-        )
+        raise InputError(f"{path}: has {width} columns ({names}); say which one holds the times, by name or number")
     column = str(column).strip()
     matches = [i for i, name in enumerate(header or []) if name == column]
     if len(matches) == 1:
         return matches[0]
     if len(matches) > 1:
-        raise InputError(
-            f"{path}: {len(matches)} columns are named {column!r} ({names}); choose one by its number"
-        )
+        raise InputError(f"{path}: {len(matches)} columns are named {column!r} ({names}); choose one by its number")
     if column.isdecimal() and len(column) < 10 and 1 <= int(column) <= width:
         return int(column) - 1
     kind = "columns" if header else "columns and no header"

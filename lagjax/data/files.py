@@ -81,9 +81,7 @@ def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
                     yield line, row
                 line = reader.line_num + 1
         except csv.Error as error:
-            raise InputError(
-                f"{path}, line {line}: is not well-formed csv ({error}); check its quotes"
-            ) from None
+            raise InputError(f"{path}, line {line}: is not well-formed csv ({error}); check its quotes") from None
 
 
 def _first_undecodable_line(path: Path) -> int:

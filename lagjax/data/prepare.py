@@ -16,9 +16,7 @@ from lagjax.data.table import ScoreTable
 from lagjax.errors import InputError
 
 
-def subsample(
-    table: ScoreTable, papers: int | None = None, reviewers: int | None = None, seed: int = 0
-) -> ScoreTable:
+def subsample(table: ScoreTable, papers: int | None = None, reviewers: int | None = None, seed: int = 0) -> ScoreTable:
     """Draws papers and reviewers uniformly without replacement, keeping the order of the file.
 
     Papers and reviewers have streams of their own, named and derived from the seed: the papers drawn do not
@@ -60,9 +58,7 @@ def normalise(table: ScoreTable) -> ScoreTable:
     """
     low, high = float(table.scores.min()), float(table.scores.max())
     if low == high:
-        raise InputError(
-            f"{table.source}: all scores are {low:g}, so no scale to [0, 1] exists; keep them so"
-        )
+        raise InputError(f"{table.source}: all scores are {low:g}, so no scale to [0, 1] exists; keep them so")
     return dataclasses.replace(
         table,
         scores=(table.scores - low) / (high - low),

@@ -49,9 +49,7 @@ def read_npz(path: Path, orientation: str | None) -> RawScores:
             raise InputError(f"{path}: is one bare array, not an archive; name it .npy")
         if "similarity_matrix" not in found:
             keys = ", ".join(found) or "none"
-            raise InputError(
-                f"{path}: has no key 'similarity_matrix' (its keys: {keys}); save the scores under it"
-            )
+            raise InputError(f"{path}: has no key 'similarity_matrix' (its keys: {keys}); save the scores under it")
         scores = _checked(path, "similarity_matrix", _member(path, found, "similarity_matrix"))
         mask = None
         if "mask_matrix" in found:
@@ -59,8 +57,7 @@ def read_npz(path: Path, orientation: str | None) -> RawScores:
     if mask is not None and mask.shape != scores.shape:
         hint = "; it looks transposed" if mask.shape == scores.shape[::-1] else ""
         raise InputError(
-            f"{path}: mask_matrix is {mask.shape} but similarity_matrix is {scores.shape}{hint}; give "
-            "both one shape"
+            f"{path}: mask_matrix is {mask.shape} but similarity_matrix is {scores.shape}{hint}; give both one shape"
         )
     if mask is not None:
         odd = np.argwhere((mask != 0) & (mask != 1))
@@ -101,16 +98,12 @@ def _unreadable(path, what, error):
         return InputError(f"{path}: {what}holds Python objects, not numbers; save numbers (astype(float))")
     if isinstance(error, PermissionError):
         return InputError(f"{path}: cannot be read ({error.strerror}); check its permissions")
-    return InputError(
-        f"{path}: {what}is not readable as {path.suffix} (cut short or damaged?); save it again"
-    )
+    return InputError(f"{path}: {what}is not readable as {path.suffix} (cut short or damaged?); save it again")
 
 
 def _checked(path, what, array):
     if array.dtype.kind not in "biuf":
-        raise InputError(
-            f"{path}: {what} holds {array.dtype}, not real numbers; save numbers (astype(float))"
-        )
+        raise InputError(f"{path}: {what} holds {array.dtype}, not real numbers; save numbers (astype(float))")
     if array.ndim != 2 or array.size == 0:
         raise InputError(f"{path}: {what} has shape {array.shape}; expected 2 non-empty dimensions")
     return np.asarray(array, dtype=np.float64)

@@ -55,9 +55,7 @@ def read_csv(path: Path) -> RawScores:
         lines.append(line)
         scores.append(score)
     if not scores:
-        raise InputError(
-            f"{path}: has a header but no scores; expected lines of {','.join(COLUMNS)} below it"
-        )
+        raise InputError(f"{path}: has a header but no scores; expected lines of {','.join(COLUMNS)} below it")
 
     names = tuple(papers), tuple(reviewers)
     shape = len(papers), len(reviewers)

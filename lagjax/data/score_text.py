@@ -32,8 +32,7 @@ def read_text(path: Path) -> RawScores:
             papers, reviewers = size
             if len(rows) == papers:
                 raise InputError(
-                    f"{path}, line {line}: is row {papers + 1}, but the header says {papers} papers; "
-                    "mend the header"
+                    f"{path}, line {line}: is row {papers + 1}, but the header says {papers} papers; mend the header"
                 )
             rows.append(_row(path, line, fields, papers, reviewers))
     if size is None:
@@ -61,9 +60,7 @@ def _row(path, line, fields, papers, reviewers):
         found = f"has {len(fields)} scores, but the header says {reviewers} reviewers"
         mend = "mend the header or the row"
         if len(fields) == papers:
-            mend = (
-                "papers come first, so swap its two numbers if each row is a paper, else transpose the rows"
-            )
+            mend = "papers come first, so swap its two numbers if each row is a paper, else transpose the rows"
         raise InputError(f"{path}, line {line}: {found}; {mend}")
     row = np.empty(reviewers)
     for at, field in enumerate(fields):

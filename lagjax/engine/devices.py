@@ -17,7 +17,7 @@ class Placement(NamedTuple):
 
     @property
     def platform(self) -> str:
-        """"cpu", "gpu" or another JAX platform name."""
+        """ "cpu", "gpu" or another JAX platform name."""
         return self.mesh.devices.flat[0].platform
 
     def by_replica(self, tree):

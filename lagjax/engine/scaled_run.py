@@ -119,7 +119,7 @@ def simulate_scaled(
             if progress is not None:
                 progress((last - first) * replicas * dispatchers)
         now += length
-        windows.append(Window(*sums, length))
+        windows.append(Window(sums[0], sums[1], sums[2], length))
     return windows[1], windows[2]
 
 
@@ -135,7 +135,8 @@ def _program(mesh, options):
 
     def chunk(state, counts, first, last, tables, keys):
         def one_step(now, carry):
-            return scaled.step(*carry, now, tables, keys)
+            state, counts = carry
+            return scaled.step(state, counts, now, tables, keys)
 
         return lax.fori_loop(first, last, one_step, (state, counts))
 

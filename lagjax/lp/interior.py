@@ -139,8 +139,7 @@ def _products(p):
 def _steps(p, d, shorten):
     """Longest primal and dual steps that keep every variable positive, shortened, at most 1."""
     return [
-        min(1.0, shorten * min(_longest(getattr(p, x), getattr(d, x)) for x in names))
-        for names in (_PRIMAL, _DUAL)
+        min(1.0, shorten * min(_longest(getattr(p, x), getattr(d, x)) for x in names)) for names in (_PRIMAL, _DUAL)
     ]
 
 
@@ -151,8 +150,5 @@ def _longest(x, dx):
 def _move(p, d, primal, dual):
     step = dict.fromkeys(_PRIMAL, primal)
     return Point(
-        **{
-            f.name: getattr(p, f.name) + step.get(f.name, dual) * getattr(d, f.name)
-            for f in dataclasses.fields(p)
-        }
+        **{f.name: getattr(p, f.name) + step.get(f.name, dual) * getattr(d, f.name) for f in dataclasses.fields(p)}
     )

@@ -101,9 +101,7 @@ def solve_occ(instance: Instance, blocking: float = 0.0, selection: str = "canon
     for array in arrays:
         array.setflags(write=False)
     value = float((assigned * program.scores).sum() * scale)
-    return OccSolution(
-        value, *arrays, blocking, selection, "optimal", *best.residuals, ZERO_TOLERANCE * scale
-    )
+    return OccSolution(value, *arrays, blocking, selection, "optimal", *best.residuals, ZERO_TOLERANCE * scale)
 
 
 def occ_bound(instance: Instance, blocking: float = 0.0) -> tuple[float, float]:

@@ -50,9 +50,7 @@ class Program:
     def from_key(key) -> Program:
         """The program of a `key`."""
         scores, rate, duration, shape, *rest = key
-        return Program(
-            np.frombuffer(scores).reshape(shape), np.frombuffer(rate), np.frombuffer(duration), *rest
-        )
+        return Program(np.frombuffer(scores).reshape(shape), np.frombuffer(rate), np.frombuffer(duration), *rest)
 
     @property
     def occupancy(self) -> np.ndarray:

@@ -50,9 +50,7 @@ def solve_highs(program: Program, method: str = "highs-ds"):
     )
     if answer.status != 0:
         raise HighsError(f"HiGHS stopped with status {answer.status}: {answer.message}")
-    by_row = (
-        [answer.eqlin.marginals] if program.coupled else [answer.ineqlin.marginals, answer.eqlin.marginals]
-    )
+    by_row = [answer.eqlin.marginals] if program.coupled else [answer.ineqlin.marginals, answer.eqlin.marginals]
     prices = -np.concatenate(by_row) * unit
     return (
         answer.x[:size].reshape(shape),

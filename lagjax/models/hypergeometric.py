@@ -1,4 +1,4 @@
-"""Exact hypergeometric and binomial draws in 32-bit arithmetic, for populations up to 2^25: no sampler of this law comes with JAX.
+"""Exact hypergeometric and binomial draws in 32-bit arithmetic, for populations up to 2^25: JAX has none of the former.
 
 X = number of good items among `sample` drawn without replacement from `total`, of which `good` are good. Everything is
 measured from the mode m, whose four cells are
@@ -68,7 +68,8 @@ def hypergeometric(keys, event, slot, good, total, sample):
       (..., B) int32 in [max(0, good + sample - total), min(good, sample)].
     """
     good, total, sample, slot = jnp.broadcast_arrays(good, total, sample, slot)
-    return _draw(*_law(good, total, sample), _Words(keys, event, slot))
+    mode, law = _law(good, total, sample)
+    return _draw(mode, law, _Words(keys, event, slot))
 
 
 def binomial(keys, event, slot, trials, probability):
@@ -83,7 +84,8 @@ def binomial(keys, event, slot, trials, probability):
       (..., B) int32; the law for a probability within 2^-23 (relative) of the one given, the rounding of its uses.
     """
     trials, probability, slot = jnp.broadcast_arrays(trials, probability, slot)
-    return _draw(*_binomial_law(trials, probability), _Words(keys, event, slot))
+    mode, law = _binomial_law(trials, probability)
+    return _draw(mode, law, _Words(keys, event, slot))
 
 
 def _draw(mode, law, word):
@@ -256,8 +258,14 @@ def _log_ratio_by_series(law):
 
 
 # Giles (2010), single-precision approximation of the inverse error function, in w = -log(1 - x^2).
-_CENTRAL = (2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503, -0.00417768164, 0.246640727, 1.50140941)  # fmt: skip
-_TAIL = (-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613, 0.00943887047, 1.00167406, 2.83297682)  # fmt: skip
+_CENTRAL = (
+    2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087,
+    -0.00125372503, -0.00417768164, 0.246640727, 1.50140941,
+)  # fmt: skip
+_TAIL = (
+    -0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773,
+    -0.0076224613, 0.00943887047, 1.00167406, 2.83297682,
+)  # fmt: skip
 
 
 def _standard_normal(word):

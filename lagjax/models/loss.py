@@ -18,6 +18,8 @@ from lagjax.instance import Instance
 from lagjax.models import alias, streams
 from lagjax.models.select import first_in_order, race_in_tiers, rows_of_type
 
+Table = jax.Array | np.ndarray  # on the host until it is placed
+
 
 @dataclasses.dataclass(frozen=True)
 class ArrivalTables:
@@ -30,8 +32,8 @@ class ArrivalTables:
       num_types: V.
     """
 
-    mark: jax.Array
-    gap: jax.Array
+    mark: Table
+    gap: Table
     span: int
     shortest: int
     longest: int
@@ -58,10 +60,10 @@ class PolicyTables:
       tier, weight: (P3, V, R) unsigned tiers and float32 weights of policies that race within a tier.
     """
 
-    order: jax.Array | None
-    even: jax.Array | None
-    tier: jax.Array | None
-    weight: jax.Array | None
+    order: Table | None
+    even: Table | None
+    tier: Table | None
+    weight: Table | None
 
 
 class Arrival(NamedTuple):

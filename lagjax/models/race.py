@@ -9,7 +9,6 @@ about the square root of the one before: ten or so splits for any number of copi
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
 from jax import lax
 
@@ -35,10 +34,7 @@ def race(budget, capacity, tier, weight, keys, event, turn, even: bool):
     partly = (before < budget) & (before + whole > budget)
     rivals = jnp.where(partly, capacity, 0)
     left = jnp.max(jnp.where(partly, budget - before, 0), axis=0)
-    if even:
-        won = _even(left, rivals, keys, event, turn)
-    else:
-        won = _weighted(left, rivals, weight, keys, event, turn)
+    won = _even(left, rivals, keys, event, turn) if even else _weighted(left, rivals, weight, keys, event, turn)
     return jnp.where(partly, won, jnp.where(before + whole <= budget, capacity, 0))
 
 

@@ -21,12 +21,10 @@ from lagjax.instance import Instance
 from lagjax.lp import OccSolution
 from lagjax.models import alias, streams
 from lagjax.models.hypergeometric import MAX_TOTAL, TRIES, hypergeometric
-from lagjax.models.loss import arrival_tables
+from lagjax.models.loss import Table, arrival_tables
 from lagjax.models.policy_tables import is_even
 from lagjax.models.race import race
 from lagjax.models.select import rows_of_type
-
-Table = jax.Array | np.ndarray
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,8 +104,8 @@ def scaled_tables(instance: Instance, policy, copies: int, dispatchers: int, mos
         gap=alias.alias_table(np.pad(gap, (0, most_dispatchers - dispatchers))),
         tier=policy.tier.astype(np.int32),
         weight=policy.weight,
-        copies=np.int32(copies),
-        dispatchers=np.int32(dispatchers),
+        copies=np.asarray(copies, np.int32),
+        dispatchers=np.asarray(dispatchers, np.int32),
         span=arrivals.span,
         shortest=arrivals.shortest,
         longest=arrivals.longest,
@@ -136,7 +134,8 @@ def warm(tables: ScaledTables, instance: Instance, solution: OccSolution, replic
         row[np.argsort(row - exact[r], kind="stable")[: total - row.sum()]] += 1
     returning = np.r_[np.zeros((1, counts.shape[0]), np.int32), counts[:, 1:].T]
     return State(
-        jnp.asarray(np.repeat(counts[:, :1], replicas, axis=1)), jnp.asarray(np.repeat(returning[:, :, None], replicas, axis=2))
+        jnp.asarray(np.repeat(counts[:, :1], replicas, axis=1)),
+        jnp.asarray(np.repeat(returning[:, :, None], replicas, axis=2)),
     )
 
 
@@ -156,7 +155,9 @@ def step(state: State, counts: Counts, now, tables: ScaledTables, keys: Keys) ->
         task_type, hold = mark // tables.span, mark % tables.span + (tables.shortest + 1)
         sample = jnp.where(active, tables.copies, 0)
         found = _found(keys.partition, now, turn, unseen, pool, sample)
-        budget = jnp.where(jnp.sum(found, axis=0) >= sample * tables.servers_per_task, sample * tables.servers_per_task, 0)
+        budget = jnp.where(
+            jnp.sum(found, axis=0) >= sample * tables.servers_per_task, sample * tables.servers_per_task, 0
+        )
         given = _allocate(budget, found, task_type, tables, keys.ties, now, turn)
         lane = jnp.arange(free.shape[-1])
         back = (slot_now + hold) % ring

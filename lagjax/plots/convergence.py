@@ -29,7 +29,9 @@ def plot_convergence(data: xr.Dataset, policy: str | None = None) -> Figure:
         percents.errorbar(
             x[order], cell.percent_of_occ_ub[order], yerr=np.nan_to_num(cell.percent_ci95)[order], label=label, **style
         )
-        blockings.errorbar(x[order], 100 * cell.blocking[order], yerr=100 * np.nan_to_num(cell.blocking_ci95)[order], **style)
+        blockings.errorbar(
+            x[order], 100 * cell.blocking[order], yerr=100 * np.nan_to_num(cell.blocking_ci95)[order], **style
+        )
     percents.set(ylabel="reward per copy, % of OCC-UB")
     blockings.set(ylabel="tasks lost, %", ylim=(0, None))
     for axes in (percents, blockings):

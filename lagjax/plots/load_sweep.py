@@ -8,7 +8,11 @@ from matplotlib.figure import Figure
 
 # Okabe-Ito colours and distinct markers: told apart in grey and by colour-blind readers.
 STYLE = [("#0072B2", "o"), ("#D55E00", "s"), ("#666666", "v"), ("#009E73", "D"), ("#CC79A7", "^"), ("#E69F00", "P")]
-BOUNDS = [("occ_ub", "OCC-UB at the measured blocking", "-"), ("occ_ub_0", "OCC-UB without blocking", "--"), ("kiid_ub", "KIID bound", ":")]
+BOUNDS = [
+    ("occ_ub", "OCC-UB at the measured blocking", "-"),
+    ("occ_ub_0", "OCC-UB without blocking", "--"),
+    ("kiid_ub", "KIID bound", ":"),
+]
 
 
 def plot_load_sweep(data: xr.Dataset, instance: str) -> Figure:
@@ -23,12 +27,20 @@ def plot_load_sweep(data: xr.Dataset, instance: str) -> Figure:
     for key, label, dash in BOUNDS:
         rewards.plot(load, one[key], color="black", linestyle=dash, linewidth=1.2, label=label)
     percents.axhline(100, color="black", linewidth=1.2)
-    percents.annotate("OCC-UB", (0.01, 100), xycoords=("axes fraction", "data"), xytext=(0, 3), textcoords="offset points", fontsize=8)
+    percents.annotate(
+        "OCC-UB", (0.01, 100), xycoords=("axes fraction", "data"), xytext=(0, 3), textcoords="offset points", fontsize=8
+    )
     for i, policy in enumerate(data.policy.values):
         colour, marker = STYLE[i % len(STYLE)]
         of = one.sel(policy=policy)
         # The first policy lies on top; those beneath are drawn wider, so that equal curves show as a rim.
-        style = {"color": colour, "marker": marker, "markersize": 4 + 0.9 * i, "linewidth": 1.2 + 0.5 * i, "zorder": 3 - i / 10}
+        style = {
+            "color": colour,
+            "marker": marker,
+            "markersize": 4 + 0.9 * i,
+            "linewidth": 1.2 + 0.5 * i,
+            "zorder": 3 - i / 10,
+        }
         rewards.errorbar(load, of.reward_per_step, yerr=np.nan_to_num(of.reward_ci95), label=str(policy), **style)
         percents.errorbar(load, of.percent_of_occ_ub, yerr=np.nan_to_num(of.percent_ci95), capsize=2, **style)
     rewards.set(ylabel="reward per step", ylim=(0, None))

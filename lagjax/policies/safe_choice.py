@@ -25,9 +25,7 @@ def safe_choice(instance: Instance, solution: KiidSolution) -> Policy:
     """
     shape = (instance.num_types, instance.num_servers)
     if solution.assignment_rate.shape != shape:
-        raise InputError(
-            f"solution has rates of shape {solution.assignment_rate.shape}; the instance has {shape}"
-        )
+        raise InputError(f"solution has rates of shape {solution.assignment_rate.shape}; the instance has {shape}")
     share = solution.assignment_rate / np.asarray(instance.arrival_rate)[:, None]
     drawn, vanishing = share > TIE_TOLERANCE, solution.vanishing_weight > 0
     tier = np.where(drawn, 0, np.where(vanishing, 1, 2 + greedy_tiers(instance)))
