@@ -5,9 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import lax
 
-SLACK = (
-    1e-6  # amounts this close to a whole number are that number, remainders this close are tied: noise decides nothing
-)
+SLACK = 1e-6  # amounts so near a whole number are it, and remainders so near are tied: noise decides nothing
 
 
 def largest_remainders(amount, total):
