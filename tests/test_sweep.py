@@ -165,6 +165,20 @@ def test_errors_come_before_any_simulation(changes, message, monkeypatch):
         sweep(arguments.pop("instances"), **arguments)
 
 
+@pytest.mark.parametrize("program", ["occ_upper_bound", "solve_kiid"])
+def test_every_program_is_solved_before_any_simulation(program, monkeypatch):
+    module = sys.modules["lagjax.sweep"]
+    monkeypatch.setattr(module, "simulate", None)
+
+    def fail_late(instance, *_):
+        if instance.load > 0.5:
+            raise ArithmeticError("no optimum")
+
+    monkeypatch.setattr(module, program, fail_late)
+    with pytest.raises(ArithmeticError, match="no optimum"):
+        sweep([priority()], **{**SMALL, "loads": [0.3, 0.6], "policies": ["random"]})
+
+
 def test_results_do_not_depend_on_the_number_of_devices(monkeypatch, small_sweep):
     one = jax.local_devices()[:1]
     monkeypatch.setattr(jax, "local_devices", lambda: one)
