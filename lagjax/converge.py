@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 
 from lagjax.engine.checks import whole_number
-from lagjax.engine.scaled_run import simulate_scaled
+from lagjax.engine.scaled_run import check_size, simulate_scaled
 from lagjax.errors import InputError
 from lagjax.instance import Instance
 from lagjax.lp import occ_bound, occ_upper_bound, solve_kiid, solve_occ
@@ -119,6 +119,8 @@ def converge(
         for policy in (build_policy(p, instance, selection) if isinstance(p, str) else p(instance) for p in policies)
         for size in sizes
     ]
+    for instance, policy, size in plan:
+        check_size(instance, policy, size.copies, size.dispatchers, replicas)
     most = max(size.dispatchers for size in sizes)
     parts = []
     for done, (instance, policy, size) in enumerate(plan):

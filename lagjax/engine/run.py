@@ -12,6 +12,7 @@ import numpy as np
 from jax import lax
 
 from lagjax.engine import tally
+from lagjax.engine.checks import whole_number
 from lagjax.engine.devices import compiler_options, default_block, place_replicas
 from lagjax.errors import InputError
 from lagjax.instance import Instance
@@ -161,8 +162,7 @@ def _check(instance, policies, arrivals, warmup, replicas, block, chunk):
     for field, value, least in (
         ("arrivals", arrivals, 1), ("warmup", warmup, 0), ("replicas", replicas, 1), ("block", block, 1), ("chunk", chunk, 1),
     ):  # fmt: skip
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-            raise InputError(f"{field} is {value!r}; give a whole number, {least} or more")
+        whole_number(field, value, least)
     if arrivals + warmup > MAX_ARRIVALS:
         raise InputError(
             f"{arrivals + warmup} arrivals per replica are more than {MAX_ARRIVALS}; use more replicas instead of longer ones"

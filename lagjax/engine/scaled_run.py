@@ -80,21 +80,9 @@ def simulate_scaled(
     Raises:
       InputError: an argument outside its range.
     """
-    for field, value, least in (
-        ("copies", copies, 1), ("dispatchers", dispatchers, 1), ("steps", steps, 2), ("warmup", warmup, 0),
-        ("replicas", replicas, 1), ("chunk", chunk, 1),
-    ):  # fmt: skip
+    check_size(instance, policy, copies, dispatchers, replicas)
+    for field, value, least in (("steps", steps, 2), ("warmup", warmup, 0), ("chunk", chunk, 1)):
         whole_number(field, value, least)
-    if copies * dispatchers > MAX_TOTAL:
-        raise InputError(
-            f"copies {copies} times dispatchers {dispatchers} is {copies * dispatchers}; the samplers are exact up to "
-            f"{MAX_TOTAL} copies of a server, so use fewer"
-        )
-    if policy.rule == "race" and dispatchers * instance.num_servers > MOST_RACES:
-        raise InputError(
-            f"dispatchers {dispatchers} times {instance.num_servers} servers is more than {MOST_RACES}, as far as the random "
-            f"words of policy '{policy.name}' reach; use fewer dispatchers"
-        )
     placed = place_replicas(replicas, devices)
     tables = scaled.scaled_tables(instance, policy, copies, dispatchers, most_dispatchers or dispatchers)
     state = scaled.empty(tables, replicas) if start is None else scaled.warm(tables, instance, start, replicas)
@@ -121,6 +109,26 @@ def simulate_scaled(
         now += length
         windows.append(Window(sums[0], sums[1], sums[2], length))
     return windows[1], windows[2]
+
+
+def check_size(instance: Instance, policy: Policy, copies: int, dispatchers: int, replicas: int) -> None:
+    """Raises InputError where `simulate_scaled` would not be exact, or not possible."""
+    for field, value in (("copies", copies), ("dispatchers", dispatchers), ("replicas", replicas)):
+        whole_number(field, value, 1)
+    if copies * dispatchers > MAX_TOTAL:
+        raise InputError(
+            f"copies {copies} times dispatchers {dispatchers} is {copies * dispatchers}; the samplers are exact up to "
+            f"{MAX_TOTAL} copies of a server, so use fewer"
+        )
+    if policy.rule == "race" and dispatchers * instance.num_servers > MOST_RACES:
+        raise InputError(
+            f"dispatchers {dispatchers} times {instance.num_servers} servers is more than {MOST_RACES}, as far as the "
+            f"random words of policy '{policy.name}' reach; use fewer dispatchers"
+        )
+    if policy.tier.shape != instance.scores.shape:
+        raise InputError(
+            f"policy '{policy.name}' has shape {policy.tier.shape}, instance '{instance.name}' has {instance.scores.shape}"
+        )
 
 
 def _no_counts(instance, replicas):

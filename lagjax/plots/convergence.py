@@ -8,9 +8,11 @@ from matplotlib.figure import Figure
 
 from lagjax.plots.load_sweep import STYLE
 
+DASHES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
 
-def plot_convergence(data: xr.Dataset, policy: str | None = None) -> Figure:
-    """Draws percent of OCC-UB and blocking of every instance (or, for several policies, of one instance each) by size.
+
+def plot_convergence(data: xr.Dataset) -> Figure:
+    """Draws percent of OCC-UB and blocking of every instance and policy by size: colours tell instances, dashes policies.
 
     The horizontal axis is the coordinate that varies: copies n, or dispatchers m where n is constant.
     """
@@ -19,12 +21,21 @@ def plot_convergence(data: xr.Dataset, policy: str | None = None) -> Figure:
     figure = Figure(figsize=(11, 4.4), layout="constrained")
     percents, blockings = figure.subplots(1, 2)
     percents.axhline(100, color="black", linewidth=1.2)
-    names = [(str(i), str(p)) for i in data.instance.values for p in data.policy.values if policy in (None, str(p))]
-    for place, (instance, name) in enumerate(names):
-        cell = data.sel(instance=instance, policy=name)
-        colour, marker = STYLE[place % len(STYLE)]
-        label = instance if data.sizes["policy"] == 1 or policy else f"{instance}, {name}"
-        style = {"color": colour, "marker": marker, "markersize": 4.5, "linewidth": 1.4, "capsize": 2}
+    instances, policies = data.instance.values, data.policy.values
+    for place, (instance, policy) in enumerate((i, p) for i in instances for p in policies):
+        cell = data.sel(instance=instance, policy=policy)
+        kind, rule = divmod(place, len(policies))
+        colour, marker = STYLE[(kind if len(instances) > 1 else rule) % len(STYLE)]
+        dash = DASHES[rule % len(DASHES)] if len(instances) > 1 else "-"
+        label = str(instance) if len(policies) == 1 else f"{instance}, {policy}"
+        style = {
+            "color": colour,
+            "marker": marker,
+            "linestyle": dash,
+            "markersize": 4.5,
+            "linewidth": 1.4,
+            "capsize": 2,
+        }
         order = np.argsort(x, kind="stable")
         percents.errorbar(
             x[order], cell.percent_of_occ_ub[order], yerr=np.nan_to_num(cell.percent_ci95)[order], label=label, **style
