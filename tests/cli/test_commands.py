@@ -46,7 +46,9 @@ def test_sweep_without_argument_is_the_gallery_in_the_default_folder(lagjax, tmp
 
 
 def test_json_rows(lagjax, tmp_path):
-    code, out, _ = lagjax("sweep", "priority", "--loads", "0.3,0.7", "--policies", "lag,random", *SMALL, "--seed", "5", "--json", "-")
+    code, out, _ = lagjax(
+        "sweep", "priority", "--loads", "0.3,0.7", "--policies", "lag,random", *SMALL, "--seed", "5", "--json", "-"
+    )
     assert code == 0
     page = json.loads(out)
     assert page["seed"] == 5
@@ -60,7 +62,19 @@ def test_json_rows(lagjax, tmp_path):
         assert row["percent_of_occ_ub"] == pytest.approx(100 * row["reward_per_step"] / row["occ_ub"])
         assert row["occ_ub_0"] == pytest.approx(solve_occ(gallery("priority", row["load"])).objective)
     assert not (tmp_path / "lagjax-results").exists()
-    lagjax("sweep", "priority", "--loads", "0.3,0.7", "--policies", "lag,random", *SMALL, "--seed", "5", "--json", "rows.json")
+    lagjax(
+        "sweep",
+        "priority",
+        "--loads",
+        "0.3,0.7",
+        "--policies",
+        "lag,random",
+        *SMALL,
+        "--seed",
+        "5",
+        "--json",
+        "rows.json",
+    )
     again = json.loads((tmp_path / "rows.json").read_text())["rows"]
     assert [{**r, "seconds": 0} for r in again] == [{**r, "seconds": 0} for r in rows]
 
