@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import xarray as xr
 
-from lagjax.engine.run import Counts, simulate
+from lagjax.engine.run import Counts, check_length, simulate
 from lagjax.errors import InputError
 from lagjax.instance import Instance
 from lagjax.lp import SELECTIONS, occ_bound, occ_upper_bound, solve_kiid
@@ -67,6 +67,8 @@ def sweep(
         for instance in instances
         for load in _distinct(loads(instance) if callable(loads) else loads)
     ]
+    for instance, _ in plan:
+        check_length(sum(arrivals_and_warmup(instance, steps)))
     report = _progress(plan, steps, replicas, progress)
     cells = [_cell(instance, built, steps, replicas, seed, report) for instance, built in plan]
     return assemble(cells, seed=seed, selection=selection)

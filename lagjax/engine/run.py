@@ -25,6 +25,7 @@ from lagjax.policies.table import Policy
 PIECE = 4
 CHUNK = 64  # blocks per call of the compiled program, between two updates of a progress bar
 MAX_ARRIVALS = 2**31 - 2**16  # a replica's counts are int32 on the device
+MAX_SERVERS = 65_534  # servers are 16-bit numbers, one of which stands for nobody
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -36,7 +37,7 @@ class Counts:
       arrived: (V, B) int32 tasks of each type, lost ones included; the same under every policy.
       blocked: (V, B) int32 tasks lost; the same under every work-conserving policy (Lag, Lemma 3.1).
       arrivals: tasks per replica; they took `arrivals / instance.total_rate` steps on average.
-      state: per group of policies, the final (P, R, B) waits (see `lagjax.models.loss.init`), or None.
+      state: per group of policies, the (P, R, B) waits (see `lagjax.models.loss.init`) after the last whole block, or None.
     """
 
     served: np.ndarray
@@ -163,9 +164,10 @@ def _check(instance, policies, arrivals, warmup, replicas, block, chunk):
         ("arrivals", arrivals, 1), ("warmup", warmup, 0), ("replicas", replicas, 1), ("block", block, 1), ("chunk", chunk, 1),
     ):  # fmt: skip
         whole_number(field, value, least)
-    if arrivals + warmup > MAX_ARRIVALS:
+    check_length(arrivals + warmup)
+    if instance.num_servers > MAX_SERVERS:
         raise InputError(
-            f"{arrivals + warmup} arrivals per replica are more than {MAX_ARRIVALS}; use more replicas instead of longer ones"
+            f"{instance.num_servers} servers are more than {MAX_SERVERS}; merge equal ones or split the instance"
         )
     if block % tally.WORD:
         raise InputError(f"block is {block}; give a multiple of {tally.WORD}")
@@ -176,3 +178,11 @@ def _check(instance, policies, arrivals, warmup, replicas, block, chunk):
             raise InputError(
                 f"policy '{policy.name}' has shape {policy.tier.shape}, instance '{instance.name}' has {instance.scores.shape}"
             )
+
+
+def check_length(arrivals: int) -> None:
+    """Raises InputError where a replica's counts would not fit 32 bits."""
+    if arrivals > MAX_ARRIVALS:
+        raise InputError(
+            f"{arrivals} arrivals per replica are more than {MAX_ARRIVALS}; use more replicas instead of longer ones"
+        )

@@ -96,7 +96,7 @@ def race_in_tiers(tier, weight, free, word, k):
 
     Returns:
       taken (..., R, B) bool, all False where fewer than k are free, and (k, ..., B) servers taken, `nobody` there. An even
-      race is exact to 2^-24 a server up to 255 servers (2^-16 beyond); a weighted one to 1e-6, the rounding of its sums.
+      race is exact to 2^-32 a server; a weighted one to 1e-6, the rounding of its sums.
     """
     none = nobody(tier.dtype)
     server = lax.broadcasted_iota(tier.dtype, free.shape, free.ndim - 2)
@@ -143,6 +143,7 @@ def _running_sum(share):
 
 
 def _scaled(word, total):
-    """Returns floor(word / 2^32 * total) in `total`'s unsigned dtype, to within 2^-24 (uint8) or 2^-16 in probability."""
-    bits = 24 if total.dtype == jnp.uint8 else 16
-    return (((word >> (32 - bits)) * total.astype(jnp.uint32)) >> bits).astype(total.dtype)
+    """Returns floor(word / 2^32 * total) exactly, in `total`'s dtype, for totals below 2^16."""
+    wide = total.astype(jnp.uint32)
+    high, low = (word >> 16) * wide, (word & 0xFFFF) * wide
+    return ((high + (low >> 16)) >> 16).astype(total.dtype)

@@ -1,6 +1,5 @@
 """Every bad score file ends in one line: which file, where in it, what was found, how to mend it."""
 
-# ruff: noqa: E501
 
 import io
 import zipfile
@@ -144,9 +143,7 @@ def test_bad_file_is_refused_in_one_line(tmp_path, name, content, options, expec
     message = str(fault.value)
     assert expected in message
     assert "\n" not in message and len(message) < 350 + len(str(path))
-    assert message.startswith(str(path)) or name.startswith(
-        "ok."
-    )  # an option at fault is named, not the file
+    assert message.startswith(str(path)) or name.startswith("ok.")  # an option at fault is named, not the file
 
 
 def test_absent_files_and_directories_are_refused(tmp_path):

@@ -32,11 +32,7 @@ def test_papers_and_reviewers_have_streams_of_their_own(table):
     for seed in range(50):
         both = subsample(table, 4, 3, seed)
         assert both.papers == subsample(table, 4, None, seed).papers == subsample(table, 4, 1, seed).papers
-        assert (
-            both.reviewers
-            == subsample(table, None, 3, seed).reviewers
-            == subsample(table, 9, 3, seed).reviewers
-        )
+        assert both.reviewers == subsample(table, None, 3, seed).reviewers == subsample(table, 9, 3, seed).reviewers
         part = subsample(square, 3, 3, seed)
         unlike += [p[1:] for p in part.papers] != [r[1:] for r in part.reviewers]
     assert unlike > 30  # a shared stream would make 0; independent ones agree with probability 1/20
@@ -108,9 +104,7 @@ def folder(tmp_path):
 
 
 def test_files_make_an_instance(folder):
-    made = instance_from_files(
-        folder / "venue.csv", folder / "times.csv", column="days", servers_per_task=2, load=0.4
-    )
+    made = instance_from_files(folder / "venue.csv", folder / "times.csv", column="days", servers_per_task=2, load=0.4)
     np.testing.assert_array_equal(made.scores, read_scores(folder / "venue.csv").scores)
     assert made.tasks == ("p0", "p1") and made.servers == ("r0", "r1", "r2", "r3")
     assert made.name == "venue" and made.servers_per_task == 2

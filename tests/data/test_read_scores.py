@@ -124,9 +124,7 @@ def conference(tmp_path):
     mask = np.array([[0, 1], [0, 0], [1, 0]])
     bomb = np.empty((), dtype=object)
     bomb[()] = Bomb()
-    np.savez(
-        tmp_path / "iclr.npz", similarity_matrix=similarity, mask_matrix=mask, author_idx=bomb, paper_idx=bomb
-    )
+    np.savez(tmp_path / "iclr.npz", similarity_matrix=similarity, mask_matrix=mask, author_idx=bomb, paper_idx=bomb)
     with pytest.raises(pytest.fail.Exception):  # the bomb works
         pickle.loads(pickle.dumps(Bomb()))
     return tmp_path / "iclr.npz"
@@ -148,13 +146,9 @@ def test_ignored_conflicts_keep_their_scores(conference):
 
 
 def test_conflicts_and_gaps_are_refused_by_default(conference):
-    with pytest.raises(
-        InputError, match="declares 2 conflicts, the first paper 'paper 0', reviewer 'reviewer 2'"
-    ):
+    with pytest.raises(InputError, match="declares 2 conflicts, the first paper 'paper 0', reviewer 'reviewer 2'"):
         read_scores(conference, missing=0)
-    with pytest.raises(
-        InputError, match=r"1 of 6 scores are missing .*paper 'paper 1', reviewer 'reviewer 1'"
-    ):
+    with pytest.raises(InputError, match=r"1 of 6 scores are missing .*paper 'paper 1', reviewer 'reviewer 1'"):
         read_scores(conference, conflicts="zero")
 
 

@@ -28,10 +28,9 @@ ARRIVALS = {name: 256 if name == "wide" else 480 for name in CASES}
 def choosers(policies, word, k):
     """The simulator's choosers for a replica with tie words (A, k)."""
     strict, even, weighted = policies
-    bits = 24 if strict.tier.shape[1] <= 255 else 16
 
     def pick(i, copy, count):
-        return (int(word[i, copy]) >> (32 - bits)) * count >> bits
+        return int(word[i, copy]) * count >> 32
 
     return [
         event_simulator.strict_order(np.argsort(strict_order(strict), axis=1), k),

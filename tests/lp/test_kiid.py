@@ -18,9 +18,7 @@ def check(instance, s):
     x, rate, k = s.assignment_rate, instance.arrival_rate, instance.servers_per_task
     scale = instance.scores.max()
     assert np.all(x >= 0) and np.all(x <= rate[:, None] * (1 + TOLERANCE))
-    assert np.all(x.sum(1) <= k * rate * (1 + TOLERANCE)) and np.all(
-        instance.mean_duration @ x <= 1 + TOLERANCE
-    )
+    assert np.all(x.sum(1) <= k * rate * (1 + TOLERANCE)) and np.all(instance.mean_duration @ x <= 1 + TOLERANCE)
     assert s.task_price.min() >= -TOLERANCE * scale and s.server_price.min() >= -TOLERANCE * scale
     raw = instance.scores - s.task_price[:, None] - np.outer(instance.mean_duration, s.server_price)
     np.testing.assert_allclose(s.reduced, raw, atol=TOLERANCE * scale, rtol=0)

@@ -44,9 +44,7 @@ def check_lemma(instance, s, rng):
     raw = instance.scores - s.task_price[:, None] - np.outer(instance.mean_duration, s.server_price)
     np.testing.assert_allclose(L, raw, atol=TOLERANCE * scale, rtol=0)
     # (i)
-    np.testing.assert_allclose(
-        s.server_price, (rate * np.maximum(L, 0)).sum(0), atol=TOLERANCE * scale, rtol=0
-    )
+    np.testing.assert_allclose(s.server_price, (rate * np.maximum(L, 0)).sum(0), atol=TOLERANCE * scale, rtol=0)
     # (ii), on the solution itself and on other feasible points
     dual = s.server_price.sum() + k * (instance.arrival_rate @ s.task_price)
     for v, free in [(u, phi), *random_feasible(instance, rng)]:
@@ -93,9 +91,7 @@ def test_objective_equals_highs_and_falls_with_blocking():
                 w = solve_highs(program, method)[0]
                 oracle = (instance.arrival_rate[:, None] * instance.scores * w).sum()
                 for selection in SELECTIONS:
-                    assert solve_occ(instance, blocking, selection).objective == pytest.approx(
-                        oracle, rel=1e-9
-                    )
+                    assert solve_occ(instance, blocking, selection).objective == pytest.approx(oracle, rel=1e-9)
 
 
 def test_identical_servers_get_identical_values():

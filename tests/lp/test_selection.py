@@ -96,9 +96,7 @@ def another_optimum(program, p, rng):
     """A vertex of the optimal face: any objective over the points complementary to the canonical prices."""
     num_types, num_servers = program.scores.shape
     size, a = p.w.size, program.occupancy
-    rows_type = np.hstack(
-        [np.kron(np.eye(num_types), np.ones((1, num_servers))), np.zeros((num_types, num_servers))]
-    )
+    rows_type = np.hstack([np.kron(np.eye(num_types), np.ones((1, num_servers))), np.zeros((num_types, num_servers))])
     rows_server = np.hstack([np.kron(a[None], np.eye(num_servers)), np.eye(num_servers)])
     reduced = p.reduced.ravel()
     lower, upper = np.zeros(size + num_servers), np.full(size + num_servers, np.inf)
@@ -145,9 +143,7 @@ def test_centre_of_a_face_of_one_dimension():
         w, idle = point(phi)
         return -np.log(np.concatenate([w[index >= 0], (idle - w)[index <= 0], idle])).sum()
 
-    best = scipy.optimize.minimize_scalar(
-        minus_logs, bounds=(0.45, 0.55), method="bounded", options={"xatol": 1e-10}
-    )
+    best = scipy.optimize.minimize_scalar(minus_logs, bounds=(0.45, 0.55), method="bounded", options={"xatol": 1e-10})
     assert 0.46 < best.x < 0.54
     s = solve_occ(instance)
     np.testing.assert_allclose(s.index, index, atol=1e-12)

@@ -155,7 +155,6 @@ def test_many_servers(servers):
     rank = np.argsort(rng.random((servers, lanes)), axis=0).astype(slot_dtype)
     in_order = first_in_order(jnp.asarray(rank), jnp.asarray(free), k)[1]
     assert slots.dtype == in_order.dtype == slot_dtype
-    bits = 24 if share_dtype == np.uint8 else 16
     for b in range(lanes):
         left, expected = set(np.flatnonzero(free[:, b]).tolist()), []
         if len(left) < k:
@@ -166,7 +165,7 @@ def test_many_servers(servers):
         for j in range(k):
             best = min(tier[r, b] for r in left)
             eligible = sorted(r for r in left if tier[r, b] == best)
-            expected.append(eligible[(int(word[j, b]) >> (32 - bits)) * len(eligible) >> bits])
+            expected.append(eligible[int(word[j, b]) * len(eligible) >> 32])
             left.remove(expected[-1])
         assert slots[:, b].tolist() == expected
         assert np.flatnonzero(taken[:, b]).tolist() == sorted(expected)

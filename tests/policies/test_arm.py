@@ -29,9 +29,7 @@ def test_value_is_the_best_set_and_the_root():
         q = arm_value(price, *arm)
         assert q == pytest.approx(brute_force(price, *arm), rel=1e-10, abs=1e-14)
         scores, rate, duration = arm
-        assert q == pytest.approx(
-            (rate * np.maximum(scores - price - duration * q, 0)).sum(), rel=1e-8, abs=1e-12
-        )
+        assert q == pytest.approx((rate * np.maximum(scores - price - duration * q, 0)).sum(), rel=1e-8, abs=1e-12)
 
 
 def test_closed_form_under_equal_durations():
@@ -54,9 +52,7 @@ def test_every_crossing_is_found():
         roots = indifference_prices(scores, rate, duration)
         low = min((r[0] for r in roots if r.size), default=0.0)
         grid = np.sort(
-            np.concatenate(
-                [np.linspace(min(low, -1) - 1, 2, 1501), -(4.0 ** np.arange(1, 15)) * (1 + abs(low))]
-            )
+            np.concatenate([np.linspace(min(low, -1) - 1, 2, 1501), -(4.0 ** np.arange(1, 15)) * (1 + abs(low))])
         )
         value = np.array([arm_value(x, scores, rate, duration) for x in grid])
         for v, prices in enumerate(roots):

@@ -107,9 +107,7 @@ def test_whittle_formula_in_loops():
         assert W[v, r] == pytest.approx(s[v, r] - mean[v] * loss)
     policy = build_policy("whittle", instance)
     assert policy.tier.max() < instance.num_servers - 1  # true ties stay ties
-    assert np.all(
-        np.diff(np.take_along_axis(W, np.argsort(policy.tier, axis=1), axis=1)) <= 1e-9 * np.abs(W).max()
-    )
+    assert np.all(np.diff(np.take_along_axis(W, np.argsort(policy.tier, axis=1), axis=1)) <= 1e-9 * np.abs(W).max())
 
 
 def test_whittle_rate_is_the_closed_form_under_equal_durations():
@@ -132,8 +130,7 @@ def test_a_non_indexable_arm_is_reported_by_name():
     )  # fmt: skip
     policy = build_policy("whittle-rate", instance)
     assert any(
-        "server 'anna' is not indexable: task 'long'" in note and "0.732394 and 2" in note
-        for note in policy.notes
+        "server 'anna' is not indexable: task 'long'" in note and "0.732394 and 2" in note for note in policy.notes
     )
     assert any("server 'ben'" in note and "at no price" in note for note in policy.notes)
     assert any("server 'carl'" in note and "0.866197 and 1.5" in note for note in policy.notes)
