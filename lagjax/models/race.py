@@ -93,7 +93,7 @@ def _cut(missing, between, weight, length):
     """A time at which about `missing` of `between` have rung, found on a scale from 0 to `length` by halving."""
     slowest = jnp.min(jnp.where(between > 0, weight, jnp.inf), axis=0)
     reach = jnp.minimum(length, 40 / jnp.maximum(slowest, 1e-30))
-    goal = jnp.minimum(missing.astype(jnp.float32), jnp.sum(between, axis=0) - 0.5)
+    goal = jnp.minimum(missing.astype(jnp.float32), jnp.sum(between, axis=0).astype(jnp.float32) - 0.5)
     copies = between.astype(jnp.float32)
 
     def halve(_, bounds):
