@@ -200,6 +200,19 @@ def test_inversion_follows_the_law_word_by_word():
         assert np.all(np.abs(np.bincount(x - low, minlength=p.size) - lanes * p) <= 2.02)
 
 
+def test_small_variances_are_inverted():
+    """Stirling's form is 0.9% off where a cell is empty: below a variance of 16 the sampler must not use it."""
+    cases = [c for c in SMALL + BORDERS if 0.1 < variance(*c) <= sampler.INVERT_UP_TO]
+    found = draws(cases, lanes=64, seed=21)
+    keys = streams.replica_keys(21, 2, np.arange(64))
+    slot = jnp.arange(len(cases), dtype=jnp.uint32)[:, None] * jnp.uint32(sampler.TRIES)
+    good, total, sample = (jnp.asarray(x, jnp.int32)[:, None] for x in zip(*cases, strict=True))
+    mode, law = sampler._law(*(jnp.broadcast_to(x, found.shape) for x in (good, total, sample)))
+    words = sampler._Words(keys, jnp.uint32(0), slot)
+    z = jax.jit(lambda law: sampler._invert(law, law.variance > 0, words))(law)
+    np.testing.assert_array_equal(found, mode + np.asarray(z).astype(int))
+
+
 @pytest.mark.parametrize("word", [0, 2**32 - 1])
 def test_extreme_words_stay_in_the_law(word):
     """Whatever the other lanes need: one whose law is wide keeps the loops going."""
@@ -337,6 +350,20 @@ def test_normal_envelope_holds_to_seven_deviations():
             below, above = np.ceil(mode + off - reach * deviation) - 1, np.floor(mode + off + reach * deviation)
             assert exact.cdf(below) + exact.sf(above) < mass, case
     assert tried > 170
+
+
+def test_table_mountain_covers_the_law():
+    """Ratio of uniforms: |x - centre| sqrt(p(y) / p(mode)) is at most half the height for every x that rounds to y."""
+    cases = wide_cases(sampler.INVERT_UP_TO, sampler.MOUNTAIN_UP_TO, 300, seed=12)
+    for case in cases + wide_cases(sampler.INVERT_UP_TO, 1.5 * sampler.INVERT_UP_TO, 100, seed=13):
+        mode, law = law_of(*case)
+        y = np.arange(int(law.low[0]), int(law.high[0]) + 1)
+        y = y[np.abs(y) < 12 * np.sqrt(variance(*case)) + 20]
+        root = np.exp(exact_log_ratio(*case, mode, y) / 2)
+        off = y - float(law.mean[0]) - 0.5
+        reach = np.maximum(np.abs(off), np.abs(off + 1)) * root
+        height = float(sampler._MOUNTAIN[0]) * np.sqrt(variance(*case) + 0.5) + float(sampler._MOUNTAIN[1])
+        assert reach.max() <= height / 2 * (1 + 1e-6), case
 
 
 def test_standard_normal():
