@@ -22,6 +22,7 @@ INSTANCES = [name for name in GALLERY if name != "journal"]  # the journal is sy
 POLICIES = ("lag", "whittle", "alg-sc-lp", "greedy", "random")
 FROM_LP = ("lag", "alg-sc-lp")
 SEED = 0
+REPLICAS = 4096  # intervals of 0.07 points at most
 
 
 def main(folder: Path) -> None:
@@ -31,7 +32,7 @@ def main(folder: Path) -> None:
     for selection in SELECTIONS:
         with progress_bar(selection) as progress:
             data = sweep(
-                [gallery(name) for name in INSTANCES], loads=default_loads, policies=POLICIES, seed=SEED,
+                [gallery(name) for name in INSTANCES], loads=default_loads, policies=POLICIES, replicas=REPLICAS, seed=SEED,
                 selection=selection, progress=progress,
             )  # fmt: skip
         for row in rows(data):

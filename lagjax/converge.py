@@ -24,7 +24,9 @@ from lagjax.stats import estimate, percent_of_bound
 DEFAULT_COPIES = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536)
 DEFAULT_REPLICAS = 256
 TARGET = 0.25  # points: half-width of the 95% interval when the caller names no number of steps
-SAFETY = 1.15  # more steps than the pilot's interval asks for, since it is an estimate
+TOLERANCE = 1.2  # times that, an interval is left as it is
+SAFETY = 1.15  # more steps than an interval asks for, since it is an estimate, and short runs understate it
+MOST_RESIZES = 3
 PILOT_TASKS = 200_000  # tasks, over all replicas, of the run that finds how many steps that takes
 LEAST_STEPS = 20
 WARMUP_SERVICES = 3  # mean service times dropped after a warm start
@@ -90,7 +92,7 @@ def converge(
       sizes: from `sizes_of`.
       policies: names from `lagjax.policies.POLICIES`, or functions from an instance to a `Policy`.
       steps: steps counted per replica at every size. By default a pilot run of 200,000 tasks sizes each cell so that its
-        interval comes to ±0.25 points; the pilot is the beginning of the run that counts, or all of it.
+        interval comes to about ±0.25 points, 0.3 at most; the pilot is the beginning of the run that counts, or all of it.
       replicas: independent replicas.
       seed: of all randomness, in [0, 2^64).
       selection: which LP optimum makes LAG, ALG-SC-LP and the warm start.
@@ -130,8 +132,11 @@ def converge(
         tasks_per_step = replicas * size.dispatchers * instance.total_rate
         counted = steps or max(LEAST_STEPS, math.ceil(PILOT_TASKS / tasks_per_step))
         point = run(counted)
-        if steps is None and point.percent_ci95.item() > TARGET:
-            point = run(math.ceil(counted * SAFETY * (point.percent_ci95.item() / TARGET) ** 2))
+        for _ in range(MOST_RESIZES):
+            if steps is not None or not point.percent_ci95.item() > TARGET * TOLERANCE:
+                break
+            counted = math.ceil(counted * SAFETY * (point.percent_ci95.item() / TARGET) ** 2)
+            point = run(counted)
         parts.append(point)
         if progress is not None:
             progress(done + 1, len(plan))
