@@ -16,9 +16,9 @@ from lagjax.engine.checks import whole_number
 from lagjax.engine.scaled_run import check_size, simulate_scaled
 from lagjax.errors import InputError
 from lagjax.instance import Instance
-from lagjax.lp import occ_bound, occ_upper_bound, solve_kiid, solve_occ
+from lagjax.lp import check_selection, occ_bound, occ_upper_bound, solve_kiid, solve_occ
 from lagjax.policies import Policy, build_policy
-from lagjax.results import provenance
+from lagjax.results import check_served, provenance
 from lagjax.stats import estimate, percent_of_bound
 
 DEFAULT_COPIES = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536)
@@ -26,7 +26,8 @@ DEFAULT_REPLICAS = 256
 TARGET = 0.25  # points: half-width of the 95% interval when the caller names no number of steps
 TOLERANCE = 1.2  # times that, an interval is left as it is
 SAFETY = 1.15  # more steps than an interval asks for, since it is an estimate, and short runs understate it
-MOST_RESIZES = 3
+SETTLED = 1.5  # a drift of more than this many half-widths doubles the warm-up: 0.3% of settled cells do
+MOST_RESIZES = 5
 PILOT_TASKS = 200_000  # tasks, over all replicas, of the run that finds how many steps that takes
 LEAST_STEPS = 20
 WARMUP_SERVICES = 3  # mean service times dropped after a warm start
@@ -93,6 +94,7 @@ def converge(
       policies: names from `lagjax.policies.POLICIES`, or functions from an instance to a `Policy`.
       steps: steps counted per replica at every size. By default a pilot run of 200,000 tasks sizes each cell so that its
         interval comes to about ±0.25 points, 0.3 at most; the pilot is the beginning of the run that counts, or all of it.
+        Where the two halves of a run differ by more than chance, it starts again with twice the warm-up.
       replicas: independent replicas.
       seed: of all randomness, in [0, 2^64).
       selection: which LP optimum makes LAG, ALG-SC-LP and the warm start.
@@ -108,6 +110,7 @@ def converge(
     """
     if steps is not None:
         whole_number("steps", steps, 2)
+    check_selection(selection)
     if start not in STARTS:
         raise InputError(f"start is '{start}'; choose from {', '.join(STARTS)}")
     if not instances or not policies or not sizes:
@@ -131,12 +134,16 @@ def converge(
         )
         tasks_per_step = replicas * size.dispatchers * instance.total_rate
         counted = steps or max(LEAST_STEPS, math.ceil(PILOT_TASKS / tasks_per_step))
-        point = run(counted)
-        for _ in range(MOST_RESIZES):
-            if steps is not None or not point.percent_ci95.item() > TARGET * TOLERANCE:
+        warmup = _warmup(instance, start)
+        point = run(counted, warmup)
+        for _ in range(MOST_RESIZES if steps is None else 0):
+            if abs(point.drift.item()) > SETTLED * point.drift_ci95.item():
+                warmup *= 2
+            elif point.percent_ci95.item() > TARGET * TOLERANCE:
+                counted = math.ceil(counted * SAFETY * (point.percent_ci95.item() / TARGET) ** 2)
+            else:
                 break
-            counted = math.ceil(counted * SAFETY * (point.percent_ci95.item() / TARGET) ** 2)
-            point = run(counted)
+            point = run(counted, warmup)
         parts.append(point)
         if progress is not None:
             progress(done + 1, len(plan))
@@ -161,9 +168,8 @@ def _warmup(instance, start):
     )
 
 
-def _point(instance, policy, size, place, replicas, seed, selection, start, most, steps):
+def _point(instance, policy, size, place, replicas, seed, selection, start, most, steps, warmup):
     begun = time.perf_counter()
-    warmup = _warmup(instance, start)
     halves = simulate_scaled(
         instance, policy, copies=size.copies, dispatchers=size.dispatchers, steps=steps, warmup=warmup, replicas=replicas,
         seed=seed, start=solve_occ(instance, 0.0, selection) if start == "warm" else None, most_dispatchers=most,
@@ -171,6 +177,7 @@ def _point(instance, policy, size, place, replicas, seed, selection, start, most
     seconds = time.perf_counter() - begun
     arrived = sum(half.arrived.sum(axis=0) for half in halves)
     blocked = sum(half.blocked.sum(axis=0) for half in halves) / np.maximum(arrived, 1)
+    check_served(blocked)
     bound, slope = occ_bound(instance, float(blocked.mean()))
 
     def per_copy(windows):

@@ -17,7 +17,7 @@ _MAX_SUPPORT = 1_000_000
 
 def deterministic(steps: int) -> np.ndarray:
     """Returns the law of D = `steps` exactly (a whole number of steps, at least 1)."""
-    if steps != int(steps) or steps < 1:
+    if not _is_number(steps) or steps != math.floor(steps) or steps < 1:
         raise InputError(f"deterministic duration is {steps!r}; give a whole number of steps, 1 or more")
     law = np.zeros(_checked_support(int(steps)))
     law[-1] = 1.0
@@ -30,7 +30,7 @@ def geometric(mean: float, tail: float = GEOMETRIC_TAIL) -> np.ndarray:
     The support ends at the first d with P(D > d) < `tail` before truncation (spec: a lost tail below 1e-9), which
     moves the mean by less than `tail * (d + mean)` steps.
     """
-    if not (math.isfinite(mean) and mean >= 1):
+    if not _is_number(mean) or mean < 1:
         raise InputError(f"geometric mean duration is {mean!r} steps; give a number of steps, 1 or more")
     if not 0 < tail < 1:
         raise InputError(f"geometric tail is {tail!r}; give a probability between 0 and 1")
@@ -44,7 +44,10 @@ def geometric(mean: float, tail: float = GEOMETRIC_TAIL) -> np.ndarray:
 
 def from_pmf(pmf) -> np.ndarray:
     """Returns a checked copy of a law given as P(D = 1), P(D = 2), ... (non-negative, summing to 1 within 1e-6)."""
-    law = np.array(pmf, dtype=np.float64)
+    try:
+        law = np.array(pmf, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"service pmf is {pmf!r}; give numbers P(D = 1), P(D = 2), ...") from None
     if law.ndim != 1 or law.size == 0:
         raise InputError(f"service pmf has shape {law.shape}; give a non-empty vector P(D = 1), P(D = 2), ...")
     if not np.all(np.isfinite(law)) or law.min() < 0:
@@ -63,7 +66,10 @@ def from_sample(times) -> np.ndarray:
     Args:
       times: (n,) positive durations in steps (days, if a step is a day); rounding to nearest keeps the mean.
     """
-    times = np.asarray(times, dtype=np.float64).ravel()
+    try:
+        times = np.asarray(times, dtype=np.float64).ravel()
+    except (TypeError, ValueError):
+        raise InputError(f"duration sample is {times!r}; give numbers") from None
     if times.size == 0:
         raise InputError("duration sample is empty; give at least one observed time")
     bad = np.flatnonzero(~np.isfinite(times) | (times <= 0))
@@ -84,6 +90,13 @@ def stack_laws(laws) -> np.ndarray:
     """Returns (V, d) laws padded with zero probability to the longest support d."""
     d = max(len(law) for law in laws)
     return np.stack([np.pad(np.asarray(law, dtype=np.float64), (0, d - len(law))) for law in laws])
+
+
+def _is_number(value):
+    try:
+        return not isinstance(value, (bool, str)) and math.isfinite(value)
+    except TypeError:
+        return False
 
 
 def _checked_support(d: int) -> int:

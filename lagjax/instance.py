@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 
 import jax
@@ -79,6 +80,12 @@ class Instance:
         Raises:
           InputError: the load is outside that range, or would need more than one arrival per step.
         """
+        load = as_number("load", load)
+        if self.max_load <= 0:
+            raise InputError(
+                f"instance '{self.name}' has {self.num_servers} servers and every task takes {self.servers_per_task} of them, so "
+                "no load is feasible (1 - k/R = 0); use fewer servers per task or more servers"
+            )
         if not 0 < load <= self.max_load + _LOAD_SLACK:
             raise InputError(
                 f"load {load:g} of instance '{self.name}' is outside (0, 1 - k/R] = (0, {self.max_load:.6g}]; "
@@ -132,7 +139,10 @@ def make_instance(
     if scores.min() < 0:
         v, r = np.unravel_index(np.argmin(scores), scores.shape)
         raise InputError(f"scores[{v}, {r}] is {scores[v, r]:g}; scores are 0 or more (shift or clip them)")
-    if isinstance(servers_per_task, bool) or servers_per_task != int(servers_per_task) or servers_per_task < 1:
+    if scores.max() == 0:
+        raise InputError("scores are all 0, so every policy earns nothing; give at least one positive score")
+    k = as_number("servers_per_task", servers_per_task)
+    if k != round(k) or k < 1:
         raise InputError(f"servers_per_task is {servers_per_task!r}; give a whole number, 1 or more")
     if servers_per_task > num_servers:
         raise InputError(f"servers_per_task is {servers_per_task} but there are only {num_servers} servers; lower it")
@@ -140,7 +150,8 @@ def make_instance(
         raise InputError("give either arrival_rate or load (with an optional mix), not both or neither")
     if load is not None:
         given = np.ones(num_types) if mix is None else _positive_vector("mix", mix, num_types)
-        rates = given / given.sum() / 2
+        rates = given / given.max()
+        rates = rates / rates.sum() / 2
     else:
         if mix is not None:
             raise InputError("mix goes with load; arrival_rate already says how the types mix")
@@ -153,8 +164,8 @@ def make_instance(
         scores=scores,
         arrival_rate=rates,
         service_pmf=_service_table(service, num_types),
-        servers_per_task=int(servers_per_task),
-        name=str(name),
+        servers_per_task=int(k),
+        name=_printable("name", str(name)),
         tasks=_names("tasks", tasks, num_types),
         servers=_names("servers", servers, num_servers),
     )
@@ -192,17 +203,48 @@ def _service_table(service, num_types):
         one_law = np.ndim(service) == 1
     except ValueError:  # laws of unequal length
         one_law = False
-    laws = [service] * num_types if one_law else list(service)
+    try:
+        laws = [service] * num_types if one_law else list(service)
+    except TypeError:
+        raise InputError(
+            f"service is {service!r}; give a law, such as lagjax.geometric(20), or one law per task type"
+        ) from None
     if len(laws) != num_types:
         raise InputError(f"service has {len(laws)} laws; expected one for all types or {num_types}, one per type")
     return stack_laws([from_pmf(law) for law in laws])
 
 
 def _names(field, names, length):
-    names = tuple(map(str, range(length))) if names is None else tuple(map(str, names))
+    try:
+        names = tuple(map(str, range(length))) if names is None else tuple(_printable(field, str(n)) for n in names)
+    except TypeError:
+        raise InputError(f"{field} is {names!r}; give {length} names") from None
     if len(names) != length:
         raise InputError(f"{field} has {len(names)} names; expected {length}")
     if len(set(names)) != length:
         twice = next(name for name in names if names.count(name) > 1)
         raise InputError(f"{field} names '{twice}' twice; names must differ")
     return names
+
+
+def as_number(field: str, value) -> float:
+    """Returns `value` as a finite float.
+
+    Raises:
+      InputError: it is not one number.
+    """
+    try:
+        number = float(value) if not isinstance(value, (bool, str)) and np.ndim(value) == 0 else math.nan
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise InputError(f"{field} is {value!r}; give a finite number")
+    return number
+
+
+def _printable(field, name):
+    if not name.isprintable():
+        raise InputError(f"{field} has the name {name!r}; names hold no line breaks, tabs or control characters")
+    if len(name) > 100:
+        raise InputError(f"{field} has a name of {len(name)} characters ({name[:20]}...); use at most 100")
+    return name

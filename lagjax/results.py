@@ -57,6 +57,12 @@ class Cell(NamedTuple):
     selection_matters: np.ndarray
 
 
+def check_served(blocked) -> None:
+    """Raises InputError where every counted task was lost: too few were counted to estimate anything."""
+    if np.mean(blocked) >= 1:
+        raise InputError("every counted task was lost, so there is nothing to compare; use more steps or more replicas")
+
+
 def assemble(cells: Sequence[Cell], *, seed: int, selection: str) -> xr.Dataset:
     """Builds the Dataset of a sweep; combinations of instance and load that were not run are NaN.
 
@@ -157,8 +163,11 @@ def write_whole(path, write) -> None:
     Raises:
       InputError: the folder cannot be written.
     """
-    path = Path(path)
     try:
+        path = Path(path).resolve()
+        if path.exists() and not path.is_file():  # a device or a pipe is written to, never replaced
+            write(path)
+            return
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=path.suffix, dir=path.parent)
         os.close(handle)

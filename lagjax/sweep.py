@@ -11,10 +11,10 @@ import xarray as xr
 
 from lagjax.engine.run import Counts, check_length, simulate
 from lagjax.errors import InputError
-from lagjax.instance import Instance
-from lagjax.lp import SELECTIONS, occ_bound, occ_upper_bound, solve_kiid
+from lagjax.instance import Instance, as_number
+from lagjax.lp import SELECTIONS, check_selection, occ_bound, occ_upper_bound, solve_kiid
 from lagjax.policies import Policy, build_policy, strict_order
-from lagjax.results import Cell, assemble
+from lagjax.results import Cell, assemble, check_served
 
 DEFAULT_POLICIES = ("lag", "greedy", "random", "alg-sc-lp", "whittle", "whittle-rate")
 DEFAULT_ARRIVALS = 6144  # tasks counted per replica when the caller names no number of steps
@@ -55,10 +55,11 @@ def sweep(
     """
     if steps is not None and not _positive_whole(steps):
         raise InputError(f"steps is {steps!r}; give a whole number, 1 or more")
-    if not instances:
-        raise InputError("no instance to sweep; give at least one")
-    if not policies:
-        raise InputError("no policy to compare; give at least one")
+    check_selection(selection)
+    instances = _listed("instances", instances, "instance")
+    policies = _listed("policies", policies, "policy")
+    if not callable(loads):
+        loads = _listed("loads", loads, "load")
     names = [instance.name for instance in instances]
     if len(set(names)) < len(names):
         raise InputError(f"instances share a name ({', '.join(names)}); rename one")
@@ -81,6 +82,17 @@ def arrivals_and_warmup(instance: Instance, steps: int | None) -> tuple[int, int
     return counted, math.ceil(dropped * instance.total_rate)
 
 
+def _listed(field, values, one):
+    """The values as a list; a lone one or none is named."""
+    try:
+        listed = [] if isinstance(values, str) else list(values)
+    except TypeError:
+        listed = []
+    if not listed:
+        raise InputError(f"{field} is {values!r}; give a list of at least one {one}")
+    return listed
+
+
 def _positive_whole(value):
     try:
         return not isinstance(value, bool) and value == int(value) and value >= 1
@@ -90,7 +102,7 @@ def _positive_whole(value):
 
 def _distinct(loads):
     """Loads in order; those that results would not tell apart count once."""
-    return sorted({round(load, 9): load for load in loads}.values())
+    return sorted({round(as_number("load", load), 9): load for load in loads}.values())
 
 
 def _progress(plan, steps, replicas, progress):
@@ -149,6 +161,7 @@ def measure(
     """Turns exact counts into rewards per step and compares them with the bounds at the blocking that was measured."""
     per_step = instance.total_rate / counts.arrivals
     blocked = counts.blocked.sum(axis=0) / counts.arrivals
+    check_served(blocked)
     occ_ub, slope = occ_bound(instance, float(blocked.mean()))
     return Cell(
         instance=instance,

@@ -80,8 +80,10 @@ def _best(cell, policies):
     for other in ranked[1:]:
         pair = cell.sel(policy=first, than=other)
         lead, half = pair.difference.item(), pair.difference_ci95.item()
-        if np.isnan(half) or lead > half + 1e-9:
-            return f"{' = '.join(equal)} +{lead:.2f}" + ("" if np.isnan(half) else f" ±{half:.2f}")
+        if lead > half + 1e-9:
+            return f"{' = '.join(equal)} +{lead:.2f} ±{half:.2f}"
+        if np.isnan(half):
+            return f"{first} (one replica: no interval)"
         equal.append(other)
     return " = ".join(equal)
 
@@ -90,7 +92,8 @@ def _beside(cell, instance, load, policy):
     paper, ours = published_percent(instance, load, policy), cell.percent_of_occ_ub.sel(policy=policy).item()
     if paper is None or np.isnan(ours):
         return "-"
-    mark = "*" if abs(ours - paper) > TOLERANCE else ""
+    known = not np.isnan(cell.percent_ci95.sel(policy=policy).item())
+    mark = "*" if known and round(abs(ours - paper), 1) > TOLERANCE else ""
     return f"{paper:.1f} ({ours - paper:+.1f}){mark}{_dagger(cell, policy)}"
 
 

@@ -19,6 +19,7 @@ PACKAGE = Path(lagjax.__file__).parent
 ORDER = (
     "errors", "durations", "instance", "gallery", "data", "lp", "policies", "allocate", "models", "engine", "stats",
     "results", "sweep", "converge", "published", "tables", "plots", "cli",
+    "__main__",
 )  # fmt: skip
 ONLY = {"data": {"errors", "durations", "instance"}}  # parts that may import less than what stands before them
 LEAVES = {"gallery": {"tables", "plots", "cli"}, "data": {"cli"}}  # parts that only these may import

@@ -12,6 +12,7 @@ from lagjax.cli.converge import converge
 from lagjax.cli.solve import solve
 from lagjax.cli.sweep import sweep
 from lagjax.errors import InputError
+from lagjax.lp import SolverError
 
 app = typer.Typer(
     add_completion=False,
@@ -50,16 +51,21 @@ def main() -> None:
     """Runs the command line."""
     try:
         code = app(standalone_mode=False)
-    except InputError as error:
+        sys.stdout.flush()
+    except (InputError, SolverError) as error:
         code = _fail(str(error))
     except _CommandError as error:
         code = _fail(getattr(error, "format_message", error.__str__)() or "see lagjax --help")
     except (KeyboardInterrupt, typer.Abort):
         code = 130
-        print("lagjax: interrupted; nothing was written", file=sys.stderr)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = _fail(f"output cannot be written ({error.strerror or error}); choose another place")
+    if code == 130:
+        print("lagjax: interrupted; run the same command again", file=sys.stderr)
     sys.exit(code if isinstance(code, int) else 0)
 
 

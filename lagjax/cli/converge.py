@@ -30,9 +30,14 @@ Dispatchers = Annotated[
 def converge(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[INSTANCE]...", help="Gallery instances; the four of the paper by default."),
+        typer.Argument(
+            metavar="[INSTANCE]...",
+            help=f"Of {inputs.GALLERY_NAMES}. [default: all but journal]",
+        ),
     ] = None,
-    load: Annotated[float, typer.Option(help="Load rho, in (0, 1 - k/R].")] = 0.8,
+    load: Annotated[
+        float | None, typer.Option(help="Load rho, in (0, 1 - k/R]. [default: 0.8, or less if need be]")
+    ] = None,
     copies: Copies = _ALL_COPIES,
     dispatchers: Dispatchers = "sqrt",
     policies: Annotated[str, typer.Option(help="Comma-separated.")] = "lag",
@@ -92,7 +97,10 @@ def converge(
         normalise,
     )
     given = names or ([] if scores is not None else list(DEFAULT_INSTANCES))
-    chosen = [instance.with_load(load) for instance in inputs.instances(given, files, seed)]
+    chosen = [
+        instance.with_load(min(0.8, inputs.default_loads(instance)[-1]) if load is None else load)
+        for instance in inputs.instances(given, files, seed)
+    ]
     listed = dispatchers if dispatchers == "sqrt" else inputs.whole_numbers("--dispatchers", dispatchers)
     sizes = sizes_of(inputs.whole_numbers("--copies", copies), listed)
     compared = inputs.policies_of(policies, ("lag",))

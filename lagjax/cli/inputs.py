@@ -18,6 +18,7 @@ from lagjax.policies import POLICIES
 
 DEFAULT_LOADS = tuple(i / 10 for i in range(1, 10))
 _LOWEST_LOAD = 1e-3
+GALLERY_NAMES = ", ".join(GALLERY)
 
 Scores = Annotated[
     Path | None,
@@ -83,8 +84,8 @@ def _from_files(files, seed):
     table = data.read_scores(
         files.scores,
         orientation=files.orientation,
-        missing=files.missing or "refuse",
-        conflicts=files.conflicts or "refuse",
+        missing="refuse" if files.missing is None else files.missing,
+        conflicts="refuse" if files.conflicts is None else files.conflicts,
     )
     if files.normalise:
         table = data.normalise(table)
@@ -111,6 +112,8 @@ def loads_of(text: str | None):
             values += numbers
         elif len(numbers) == 3 and numbers[2] > 0 and numbers[1] >= numbers[0]:
             first, last, stride = numbers
+            if (last - first) / stride > 1000:
+                raise InputError(f"--loads '{text}': '{part}' has more than 1000 loads; use a longer step")
             values += [round(first + i * stride, 12) for i in range(int((last - first) / stride + 1e-9) + 1)]
         else:
             raise InputError(f"--loads '{text}': '{part}' is no range; write FIRST:LAST:STEP, as in 0.1:0.9:0.1")
@@ -143,13 +146,13 @@ def whole_numbers(option: str, text: str) -> tuple[int, ...]:
     """Parses "1,4,16"."""
     out = []
     for piece in text.split(","):
-        if not re.fullmatch(r"\s*\d+\s*", piece):
+        if not re.fullmatch(r"\s*[0-9]{1,18}\s*", piece):
             raise InputError(f"{option} '{text}': '{piece}' is not a whole number; write 1,4,16")
         out.append(int(piece))
     return tuple(out)
 
 
 def _number(piece, text):
-    if not re.fullmatch(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", piece):
+    if not re.fullmatch(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*", piece):
         raise InputError(f"--loads '{text}': '{piece}' is not a number; write 0.1,0.2 or 0.1:0.9:0.1")
     return float(piece)

@@ -28,6 +28,8 @@ def give(text: str, json_file: str | None, command: str, data, rows: list[dict])
 
 def check_writable(folder, json_file):
     """Refuses, before any work, places that cannot be written, and leaves nothing behind."""
+    if json_file == "":
+        raise InputError("--json has no name; give a file, or - for stdout")
     if json_file and json_file != "-" and Path(json_file).is_dir():
         raise InputError(f"--json {json_file} is a folder; name a file in it")
     targets = {"--out": folder, "--json": Path(json_file).absolute().parent if json_file and json_file != "-" else None}
@@ -35,9 +37,9 @@ def check_writable(folder, json_file):
         if target is None:
             continue
         existing = target.absolute()
-        while not existing.exists():
-            existing = existing.parent
         try:
+            while not existing.exists():
+                existing = existing.parent
             tempfile.TemporaryFile(dir=existing).close()
         except OSError as error:
             raise InputError(

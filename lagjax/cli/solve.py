@@ -13,7 +13,8 @@ from lagjax.errors import InputError
 
 def solve(
     name: Annotated[
-        str | None, typer.Argument(metavar="[INSTANCE]", help="Gallery instance, unless --scores is given.")
+        str | None,
+        typer.Argument(metavar="[INSTANCE]", help=f"One of {inputs.GALLERY_NAMES}."),
     ] = None,
     load: Annotated[float, typer.Option(help="Load rho, in (0, 1 - k/R].")] = 0.7,
     blocking: Annotated[float, typer.Option(help="B of OCC-LP(B); 0 is the fluid limit that makes LAG's index.")] = 0.0,
@@ -104,7 +105,7 @@ def _render(instance, occ, kiid):
         [
             f"{instance.name}: R = {instance.num_servers} servers, V = {instance.num_types} task types, k = "
             f"{instance.servers_per_task}, load {instance.load:.4g} (feasible up to {instance.max_load:.4g})",
-            f"OCC-UB = OPT(OCC-LP({occ.blocking:g})) = {occ.objective:.9g} reward per step    OPT(KIID) = {kiid.objective:.9g}",
+            f"OPT(OCC-LP({occ.blocking:g})) = {occ.objective:.9g} reward per step    OPT(KIID) = {kiid.objective:.9g}",
             f"selection {occ.selection}, status {occ.status}, residuals {occ.primal_residual:.1e} (primal) "
             f"{occ.dual_residual:.1e} (dual), duality gap {occ.duality_gap:.1e}",
             "",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -17,7 +18,11 @@ DEFAULT_FOLDER = Path("lagjax-results")
 
 def sweep(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[INSTANCE]...", help="Gallery instances; all five by default.")
+        list[str] | None,
+        typer.Argument(
+            metavar="[INSTANCE]...",
+            help=f"Gallery instances: {inputs.GALLERY_NAMES}. [default: all]",
+        ),
     ] = None,
     scores: inputs.Scores = None,
     durations: inputs.Durations = None,
@@ -89,6 +94,8 @@ def sweep(
             selection=selection,
             progress=progress,
         )
+    for line in _policy_notes(data):
+        note(f"note: {line}")
     text = render(data, beside_published=scores is None)
     if folder is not None:
         for instance in data.instance.values:
@@ -99,6 +106,19 @@ def sweep(
     give(text, json_file, "sweep", data, rows(data))
     if folder is not None:
         note(f"written: {folder}/ (sweep.nc, table.txt and a plot per instance)")
+
+
+def _policy_notes(data, most=5):
+    """What policies have to say, such as servers without an index: the first few lines."""
+    said = [
+        f"{cell['instance']}, {policy}: {line}"
+        for cell in json.loads(data.attrs["configuration"])
+        for policy, lines in cell["policies"].items()
+        for line in lines
+    ]
+    said = list(dict.fromkeys(said))
+    more = [f"and {len(said) - most} more such notes, in the attributes of sweep.nc"] if len(said) > most else []
+    return said[:most] + more
 
 
 def render(data, beside_published: bool) -> str:

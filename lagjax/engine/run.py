@@ -12,7 +12,7 @@ import numpy as np
 from jax import lax
 
 from lagjax.engine import tally
-from lagjax.engine.checks import whole_number
+from lagjax.engine.checks import MOST_REPLICAS, whole_number
 from lagjax.engine.devices import compiler_options, default_block, place_replicas
 from lagjax.errors import InputError
 from lagjax.instance import Instance
@@ -163,7 +163,7 @@ def _check(instance, policies, arrivals, warmup, replicas, block, chunk):
     for field, value, least in (
         ("arrivals", arrivals, 1), ("warmup", warmup, 0), ("replicas", replicas, 1), ("block", block, 1), ("chunk", chunk, 1),
     ):  # fmt: skip
-        whole_number(field, value, least)
+        whole_number(field, value, least, MOST_REPLICAS if field == "replicas" else None)
     check_length(arrivals + warmup)
     if instance.num_servers > MAX_SERVERS:
         raise InputError(

@@ -12,7 +12,7 @@ import numpy as np
 from jax import lax
 from jax.sharding import PartitionSpec
 
-from lagjax.engine.checks import whole_number
+from lagjax.engine.checks import MOST_REPLICAS, whole_number
 from lagjax.engine.devices import compiler_options, place_replicas
 from lagjax.errors import InputError
 from lagjax.instance import Instance
@@ -23,6 +23,7 @@ from lagjax.models.race import SPLITS
 from lagjax.policies.table import Policy
 
 MOST_RACES = 2**32 // (SPLITS * TRIES)
+MOST_STEPS = 2**31  # steps are 32-bit numbers
 CHUNK = 512  # most steps per call of the compiled program; results do not depend on it
 
 
@@ -82,7 +83,7 @@ def simulate_scaled(
     """
     check_size(instance, policy, copies, dispatchers, replicas)
     for field, value, least in (("steps", steps, 2), ("warmup", warmup, 0), ("chunk", chunk, 1)):
-        whole_number(field, value, least)
+        whole_number(field, value, least, MOST_STEPS)
     placed = place_replicas(replicas, devices)
     tables = scaled.scaled_tables(instance, policy, copies, dispatchers, most_dispatchers or dispatchers)
     state = scaled.empty(tables, replicas) if start is None else scaled.warm(tables, instance, start, replicas)
@@ -113,7 +114,8 @@ def simulate_scaled(
 
 def check_size(instance: Instance, policy: Policy, copies: int, dispatchers: int, replicas: int) -> None:
     """Raises InputError where `simulate_scaled` would not be exact, or not possible."""
-    for field, value in (("copies", copies), ("dispatchers", dispatchers), ("replicas", replicas)):
+    whole_number("replicas", replicas, 1, MOST_REPLICAS)
+    for field, value in (("copies", copies), ("dispatchers", dispatchers)):
         whole_number(field, value, 1)
     if copies * dispatchers > MAX_TOTAL:
         raise InputError(

@@ -2,13 +2,14 @@
 
 from lagjax.lp.kiid import KiidSolution, solve_kiid
 from lagjax.lp.occ import OccSolution, largest_feasible_load, occ_bound, occ_upper_bound, solve_occ
-from lagjax.lp.selection import SELECTIONS, SolverError
+from lagjax.lp.selection import SELECTIONS, SolverError, check_selection
 
 __all__ = [
     "SELECTIONS",
     "KiidSolution",
     "OccSolution",
     "SolverError",
+    "check_selection",
     "largest_feasible_load",
     "occ_bound",
     "occ_upper_bound",

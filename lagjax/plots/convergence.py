@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from lagjax.plots.load_sweep import STYLE
+from lagjax.plots.load_sweep import STYLE, plain
 
 DASHES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
 
@@ -27,7 +27,7 @@ def plot_convergence(data: xr.Dataset) -> Figure:
         kind, rule = divmod(place, len(policies))
         colour, marker = STYLE[(kind if len(instances) > 1 else rule) % len(STYLE)]
         dash = DASHES[rule % len(DASHES)] if len(instances) > 1 else "-"
-        label = str(instance) if len(policies) == 1 else f"{instance}, {policy}"
+        label = plain(instance if len(policies) == 1 else f"{instance}, {policy}")
         style = {
             "color": colour,
             "marker": marker,

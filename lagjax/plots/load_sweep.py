@@ -41,7 +41,7 @@ def plot_load_sweep(data: xr.Dataset, instance: str) -> Figure:
             "linewidth": 1.2 + 0.5 * i,
             "zorder": 3 - i / 10,
         }
-        rewards.errorbar(load, of.reward_per_step, yerr=np.nan_to_num(of.reward_ci95), label=str(policy), **style)
+        rewards.errorbar(load, of.reward_per_step, yerr=np.nan_to_num(of.reward_ci95), label=plain(policy), **style)
         percents.errorbar(load, of.percent_of_occ_ub, yerr=np.nan_to_num(of.percent_ci95), capsize=2, **style)
     rewards.set(ylabel="reward per step", ylim=(0, None))
     percents.set(ylabel="reward, % of OCC-UB")
@@ -49,6 +49,11 @@ def plot_load_sweep(data: xr.Dataset, instance: str) -> Figure:
         axes.set_xlabel("load ρ")
         axes.grid(alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)
-    figure.suptitle(instance)
+    figure.suptitle(plain(instance))
     figure.legend(*rewards.get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False, fontsize=9)
     return figure
+
+
+def plain(name) -> str:
+    """A user's name as it is, not as mathematics."""
+    return str(name).replace("$", r"\$")

@@ -1,13 +1,16 @@
 """What the commands print and write."""
 
 import json
+import os
+import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from lagjax import gallery, solve_occ
 from lagjax.cli.inputs import default_loads, loads_of
-from lagjax.results import ROW_KEYS, load
+from lagjax.results import ROW_KEYS, load, write_whole
 
 SMALL = ("--steps", "2000", "--replicas", "16")
 
@@ -121,3 +124,23 @@ def test_help_has_an_example(lagjax, command):
 def test_bare_command_and_version(lagjax):
     assert lagjax().code == 0
     assert lagjax("--version").out.startswith("lagjax 0.")
+
+
+def test_a_pipe_or_device_is_written_to_and_never_replaced(tmp_path):
+    """Named pipe: what is written arrives, and it stays a pipe."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    got = []
+    reader = threading.Thread(target=lambda: got.append(pipe.read_text()))
+    reader.start()
+    write_whole(pipe, lambda path: Path(path).write_text("rows"))
+    reader.join(timeout=30)
+    assert got == ["rows"]
+    assert pipe.is_fifo()
+
+
+def test_names_with_dollars_are_plain_text(lagjax, tmp_path):
+    (tmp_path / "$\\bad{$.csv").write_text("a,x,1\na,y,0.5\n")
+    code, _, err = lagjax("sweep", "--scores", "$\\bad{$.csv", "--service", "geometric:5", "--loads", "0.3", *SMALL)
+    assert code == 0, err
+    assert (tmp_path / "lagjax-results" / "$\\bad{$.png").exists()

@@ -1,6 +1,5 @@
 """Every bad score file ends in one line: which file, where in it, what was found, how to mend it."""
 
-
 import io
 import zipfile
 
