@@ -278,7 +278,7 @@ def test_small_systems_equal_individual_copies(name):
     instance, policy, n, m = law_cases()[name]
     steps, warmup = 150, 30
     ours = simulate_scaled(instance, policy, copies=n, dispatchers=m, steps=steps, warmup=warmup, replicas=3000, seed=6)
-    plain = copies_simulator.simulate(instance, policy, n, m, steps=steps, warmup=warmup, replicas=300, seed=8)
+    plain = copies_simulator.simulate(instance, policy, n, m, steps=steps, warmup=warmup, replicas=200, seed=8)
     ours = copies_simulator.Totals(*(sum(getattr(w, field) for w in ours) for field in plain._fields))
 
     def observables(totals):
@@ -288,13 +288,13 @@ def test_small_systems_equal_individual_copies(name):
         yield totals.arrived * per_step
         yield totals.served.reshape(-1, totals.served.shape[-1]) * per_step / n
 
-    assert plain.blocked.sum() > 300
-    sigmas = student_t.isf(FALSE_ALARM / TESTS / 2, 299)
+    assert plain.blocked.sum() > 200
+    sigmas = student_t.isf(FALSE_ALARM / TESTS / 2, 199)
     for found, expected in zip(observables(ours), observables(plain), strict=True):
         error = np.sqrt(found.var(axis=1, ddof=1) / found.shape[1] + expected.var(axis=1, ddof=1) / expected.shape[1])
         rare = expected.sum(axis=1) == 0  # servers that a type hardly gets
         difference = np.abs(found.mean(axis=1) - expected.mean(axis=1))
-        assert np.all(difference <= np.where(rare, 30 / (300 * steps * m), sigmas * error)), name
+        assert np.all(difference <= np.where(rare, 30 / (200 * steps * m), sigmas * error)), name
 
 
 @pytest.mark.parametrize("copies", [1, 7, 100, 65536, 2**23])
@@ -363,7 +363,7 @@ def test_warm_start_stays_where_it_is():
     assert abs(reward / solution.objective - 1) < 0.01
 
 
-@pytest.mark.parametrize("rule", POLICIES)
+@pytest.mark.parametrize("rule", ["capped", "weighted"])
 def test_replicas_do_not_depend_on_each_other(rule):
     instance, _ = deterministic_types()
     policy = POLICIES[rule](instance.scores.shape)
