@@ -66,7 +66,7 @@ def render(cells) -> str:
             for policy, selection in columns:
                 paper = published_percent(name, load, policy)
                 ours = cells[selection, name, load, policy]["percent_of_occ_ub"]
-                near = abs(ours - paper) <= TOLERANCE
+                near = round(abs(ours - paper), 1) <= TOLERANCE  # print has one decimal
                 inside[policy, selection] += near
                 total[policy, selection] += 1
                 text = f"{paper:.1f} / {ours:.1f}"
