@@ -78,7 +78,7 @@ def test_no_module_imports_itself_in_a_circle():
 
 
 def test_third_party_modules_are_declared():
-    project = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     declared = {re.split(r"[^\w.-]", d)[0].lower().replace("_", "-") for d in project["dependencies"]}
     distributions = packages_distributions()
     for name, path in FILES.items():
