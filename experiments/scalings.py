@@ -38,7 +38,7 @@ def main(folder: Path) -> None:
         with progress_bar(name, unit="cells") as progress:
             data = converge([gallery(i, LOAD) for i in DEFAULT_INSTANCES], sizes=sizes, seed=SEED, progress=progress)
         plot_convergence(data).savefig(folder / f"{name}.png", dpi=110)
-        page.append(f"## {title[0].upper()}{title[1:]}")
+        page.append(f"## Scaling {title}")
         page.append(f"![{title}]({name}.png)")
         page += [f"### {i}\n\n```\n{convergence_table(data, i, beside_published=True)}\n```" for i in DEFAULT_INSTANCES]
     (folder / "scalings.md").write_text("\n\n".join(page) + "\n", encoding="utf-8")

@@ -192,7 +192,7 @@ def _point(instance, policy, size, place, replicas, seed, selection, start, most
         "reward_per_step": reward.mean, "reward_ci95": reward.ci95, "percent_of_occ_ub": share.mean,
         "percent_ci95": share.ci95, "blocking": blocked.mean(), "blocking_ci95": estimate(blocked).ci95, "occ_ub": bound,
         "drift": drift.mean, "drift_ci95": drift.ci95, "steps": float(steps), "warmup": float(warmup), "seconds": seconds,
-        "tasks": float(arrived.sum()), "load": instance.load, "occ_ub_0": occ_upper_bound(instance, 0.0),
+        "tasks": float(arrived.sum()), "load": round(instance.load, 9), "occ_ub_0": occ_upper_bound(instance, 0.0),
         "kiid_ub": solve_kiid(instance).objective,
     }  # fmt: skip
     variables: dict = {key: (at, np.full((1, 1, 1), value, dtype=float)) for key, value in values.items()}

@@ -16,7 +16,11 @@ _MAX_SUPPORT = 1_000_000
 
 
 def deterministic(steps: int) -> np.ndarray:
-    """Returns the law of D = `steps` exactly (a whole number of steps, at least 1)."""
+    """Returns the law of D = `steps` exactly.
+
+    Raises:
+      InputError: `steps` is not a whole number of steps, 1 or more.
+    """
     if not _is_number(steps) or steps != math.floor(steps) or steps < 1:
         raise InputError(f"deterministic duration is {steps!r}; give a whole number of steps, 1 or more")
     law = np.zeros(_checked_support(int(steps)))
@@ -27,7 +31,7 @@ def deterministic(steps: int) -> np.ndarray:
 def geometric(mean: float, tail: float = GEOMETRIC_TAIL) -> np.ndarray:
     """Returns the geometric law on {1, 2, ...} with the given mean in steps, truncated and renormalised.
 
-    The support ends at the first d with P(D > d) < `tail` before truncation (spec: a lost tail below 1e-9), which
+    The support ends at the first d with P(D > d) < `tail` before truncation (1e-9 by default), which
     moves the mean by less than `tail * (d + mean)` steps.
     """
     if not _is_number(mean) or mean < 1:
@@ -43,7 +47,11 @@ def geometric(mean: float, tail: float = GEOMETRIC_TAIL) -> np.ndarray:
 
 
 def from_pmf(pmf) -> np.ndarray:
-    """Returns a checked copy of a law given as P(D = 1), P(D = 2), ... (non-negative, summing to 1 within 1e-6)."""
+    """Returns a checked copy of a law given as P(D = 1), P(D = 2), ..., without trailing zeros.
+
+    Raises:
+      InputError: an entry is negative or not finite, or they do not sum to 1 within 1e-6.
+    """
     try:
         law = np.array(pmf, dtype=np.float64)
     except (TypeError, ValueError):

@@ -20,7 +20,7 @@ from lagjax.allocate import largest_remainders, waterfill
 from lagjax.instance import Instance
 from lagjax.lp import OccSolution
 from lagjax.models import alias, streams
-from lagjax.models.hypergeometric import MAX_TOTAL, TRIES, hypergeometric
+from lagjax.models.hypergeometric import TRIES, hypergeometric
 from lagjax.models.loss import Table, arrival_tables
 from lagjax.models.policy_tables import is_even
 from lagjax.models.race import race
@@ -140,7 +140,11 @@ def warm(tables: ScaledTables, instance: Instance, solution: OccSolution, replic
 
 
 def step(state: State, counts: Counts, now, tables: ScaledTables, keys: Keys) -> tuple[State, Counts]:
-    """Advances every replica by step number `now` (uint32): copies return, then the step's tasks are served in turn."""
+    """Advances every replica by step number `now` (uint32): copies return, then the step's tasks are served in turn.
+
+    Shapes as in `State` and `Counts`: R server types, V task types, B replicas. Returns the state at the start of the next
+    step and the counts with this step's tasks added (Lag, Definition 4.1; allocation as in Appendix A).
+    """
     ring = tables.longest + 1
     slot_now = (now % jnp.uint32(ring)).astype(jnp.int32)
     free = state.free + state.returning[slot_now]
@@ -204,8 +208,3 @@ def occupancy(state: State, now, total) -> jax.Array:
     left = jnp.roll(state.returning, -(now % ring), axis=0)  # left[i] returns at step now + i
     x = jnp.concatenate([(state.free + left[0])[None], left[1:]]) / total
     return jnp.moveaxis(x, (0, 1, 2), (2, 1, 0))
-
-
-def check_sizes(copies: int, dispatchers: int) -> bool:
-    """Whether the samplers are exact at this size."""
-    return copies * dispatchers <= MAX_TOTAL
