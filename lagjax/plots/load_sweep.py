@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 STYLE = [("#0072B2", "o"), ("#D55E00", "s"), ("#666666", "v"), ("#009E73", "D"), ("#CC79A7", "^"), ("#E69F00", "P")]
 BOUNDS = [
     ("occ_ub", "OCC-UB at the measured blocking", "-"),
-    ("occ_ub_0", "OCC-UB without blocking", "--"),
+    ("occ_ub_0", "OPT(OCC-LP(0)), no bound at finite size", "--"),
     ("kiid_ub", "KIID bound", ":"),
 ]
 
