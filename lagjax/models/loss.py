@@ -110,8 +110,8 @@ def arrival_tables(instance: Instance) -> ArrivalTables:
 def draw_arrivals(tables: ArrivalTables, exogenous_keys, tie_keys, events, k: int) -> Arrival:
     """Draws the arrivals numbered `events` (E,) for every replica: fields (E, B), ties (E, k, B) or None without keys."""
     number = events[:, None]
-    # Materialised on purpose (as one array: a barrier on a tuple is dropped on the CPU): fused into the look-ups, the
-    # 20 rounds would be done once per field.
+    # In memory on purpose: fused into the look-ups, the 20 rounds would be done once per field. On the CPU it is the
+    # concatenation and the look-up that see to it (XLA drops barriers there), elsewhere the barriers.
     word = lax.optimization_barrier(jnp.stack(streams.words(exogenous_keys, number, 0)))
     mark = lax.optimization_barrier(alias.draw(tables.mark, word[0]))
     tie = None
