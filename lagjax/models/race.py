@@ -12,7 +12,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import lax
 
-from lagjax.allocate.waterfill import spent_by_tier
+from lagjax.allocate.tiers import budget_ends
 from lagjax.models.hypergeometric import TRIES, binomial, hypergeometric
 
 SPLITS = 256  # sets of random words set aside for one race; the chance that it needs more is below 1e-30
@@ -30,12 +30,10 @@ def race(budget, capacity, tier, weight, keys, event, turn, even: bool):
     Returns:
       (R, B) int32 summing to the budget (or to the capacity, if less).
     """
-    before, whole = spent_by_tier(budget, capacity, tier)
-    partly = (before < budget) & (before + whole > budget)
+    full, partly, left = budget_ends(budget, capacity, tier)
     rivals = jnp.where(partly, capacity, 0)
-    left = jnp.max(jnp.where(partly, budget - before, 0), axis=0)
     won = _even(left, rivals, keys, event, turn) if even else _weighted(left, rivals, weight, keys, event, turn)
-    return jnp.where(partly, won, jnp.where(before + whole <= budget, capacity, 0))
+    return jnp.where(partly, won, jnp.where(full, capacity, 0))
 
 
 def _even(left, rivals, keys, event, turn):

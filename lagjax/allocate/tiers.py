@@ -1,0 +1,59 @@
+"""Tiers fill in order: which are filled whole, and the one in which the budget ends."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+
+class Ends(NamedTuple):
+    """Where a budget ends.
+
+    Attributes:
+      full: (..., R, B) servers in tiers that are taken whole.
+      partly: (..., R, B) servers in the tier in which the budget ends; none where it outlasts every tier.
+      left: (..., B) what that tier shares, 0 or more and less than its capacity (up to rounding).
+    """
+
+    full: jax.Array
+    partly: jax.Array
+    left: jax.Array
+
+
+def budget_ends(budget, capacity, tier) -> Ends:
+    """Finds the tier in which a budget ends.
+
+    Args:
+      budget: (..., B) amount to hand out, 0 or more.
+      capacity: (..., R, B) most that each server can take, 0 or more; any real type.
+      tier: (..., R, B) integers in [0, R), lower ones first; or (..., R, 1), one order for the whole batch, which is quicker.
+    """
+    ends = (_one_order if tier.shape[-1] == 1 else _order_per_lane)(budget, lax.stop_gradient(capacity), tier)
+    full, partly = tier < ends, tier == ends
+    used = jnp.sum(jnp.where(full, capacity, 0), axis=-2, dtype=capacity.dtype)
+    left = jnp.where(jnp.any(partly, axis=-2), jnp.maximum(budget - used, 0), 0)
+    return Ends(full, partly, left)
+
+
+def _one_order(budget, capacity, tier):
+    """(..., 1, B) the tier: capacity up to each is a product with a 0/1 matrix, and those that fit are counted."""
+    within = tier[..., 0][..., None, :] <= jnp.arange(tier.shape[-2], dtype=tier.dtype)[:, None]
+    upto = jnp.matmul(within.astype(capacity.dtype), capacity, precision=lax.Precision.HIGHEST)
+    return jnp.sum(upto <= budget[..., None, :], axis=-2, keepdims=True, dtype=tier.dtype)
+
+
+def _order_per_lane(budget, capacity, tier):
+    """(..., 1, B) the tier: the lowest that does not fit."""
+
+    # Server by server: a fused reduction over pairs of servers takes XLA 6 times as long on the CPU in float64.
+    def add(upto, server):
+        their_tier, theirs = (x[..., None, :] for x in server)
+        return upto + jnp.where(their_tier <= tier, theirs, jnp.zeros((), capacity.dtype)), None
+
+    servers = jnp.moveaxis(tier, -2, 0), jnp.moveaxis(capacity, -2, 0)
+    none = jnp.zeros(jnp.broadcast_shapes(tier.shape, capacity.shape), capacity.dtype)
+    upto = lax.scan(add, none, servers)[0]
+    return jnp.min(jnp.where(upto > budget[..., None, :], tier, tier.shape[-2]), axis=-2, keepdims=True)

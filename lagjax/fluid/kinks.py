@@ -1,0 +1,59 @@
+"""How far a state is from the kinks of G, where its derivative jumps."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from lagjax.allocate import waterfill
+from lagjax.allocate.tiers import budget_ends
+from lagjax.fluid.map import FluidSystem
+
+
+class Kink(NamedTuple):
+    """The nearest kink.
+
+    Attributes:
+      distance: in the l1 norm of the free fractions; G has one derivative for phi within it ("capped" policies: G is affine).
+      task_type: the type whose sharing changes there.
+      cause: what happens there, in words.
+    """
+
+    distance: float
+    task_type: int
+    cause: str
+
+
+def nearest_kink(system: FluidSystem, x) -> Kink:
+    """The kink nearest to a state (R, d+1); computed in float64.
+
+    Three things change the derivative: a tier is used up exactly where the budget ends (`left` or the tier's room runs out), the
+    free copies are just enough for a task, and, within a capped tier, a server is filled by the common level. Each is a
+    function of phi whose slopes bound the distance; for capped policies it is the exact one up to the ends of [0, 1].
+    """
+    with jax.enable_x64(True):
+        phi = np.asarray(x, np.float64)[:, 0]
+        tier, weight = np.asarray(system.tier), np.asarray(system.weight, np.float64)
+        budget = np.full((1,), float(system.servers_per_task))
+        problem = jnp.asarray(budget), jnp.asarray(phi[:, None]), jnp.asarray(tier[:, :, None])
+        full, partly, left = (np.asarray(a)[..., 0] for a in budget_ends(*problem))
+        amount = np.asarray(waterfill(*problem, jnp.asarray(weight[:, :, None])))[..., 0]
+    found = []
+    for v in range(len(tier)):
+        if not partly[v].any():
+            found.append(Kink(float(budget[0] - phi.sum()), v, "the free copies are just enough for a task"))
+            continue
+        members = np.flatnonzero(partly[v])
+        found.append(Kink(float(left[v]), v, "the tier before the one that is shared is just enough"))
+        found.append(Kink(float(phi[members].sum() - left[v]), v, "the tier that is shared is used up"))
+        if system.rule == "capped" and len(members) > 1:
+            share = weight[v, members]
+            filled = amount[v, members] >= phi[members]
+            open_share = max(share[~filled].sum(), 1e-300)
+            level = (left[v] - phi[members][filled].sum()) / open_share
+            gap = np.abs(phi[members] - level * share) / np.where(filled, 1 + share / open_share, 1)
+            found.append(Kink(float(gap.min()), v, f"server {members[gap.argmin()]} is filled by the common level"))
+    return min(found, key=lambda kink: kink.distance)
