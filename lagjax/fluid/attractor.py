@@ -90,12 +90,12 @@ def find_attractor(
       InputError: arguments that cannot be used.
     """
     whole_number("steps", steps, 1)
-    if isinstance(fixed_point, np.ndarray) and fixed_point.dtype == np.float64 and not jax.config.jax_enable_x64:
-        raise InputError(
-            "fixed_point is float64 but JAX computes in float32; put the call inside `with jax.enable_x64(True):`, or give "
-            "a float32 fixed point"
-        )
     target = jnp.asarray(fixed_point)
+    if target.dtype != fixed_point.dtype:
+        raise InputError(
+            f"fixed_point is {fixed_point.dtype} but JAX computes in {target.dtype}; put the call inside "
+            "`with jax.enable_x64(True):`, or give a float32 fixed point"
+        )
     if starts.state.shape[1:] != target.shape:
         raise InputError(f"starts have states of shape {starts.state.shape[1:]}; the fixed point has {target.shape}")
     step = step if isinstance(step, jax.tree_util.Partial) else jax.tree_util.Partial(step)

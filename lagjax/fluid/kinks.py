@@ -39,7 +39,7 @@ def nearest_kink(system: FluidSystem, x) -> Kink:
         tier, weight = np.asarray(system.tier), np.asarray(system.weight, np.float64)
         budget = np.full((1,), float(system.servers_per_task))
         problem = jnp.asarray(budget), jnp.asarray(phi[:, None]), jnp.asarray(tier[:, :, None])
-        full, partly, left = (np.asarray(a)[..., 0] for a in budget_ends(*problem))
+        _, partly, left = (np.asarray(a)[..., 0] for a in budget_ends(*problem))
         amount = np.asarray(waterfill(*problem, jnp.asarray(weight[:, :, None])))[..., 0]
     found = []
     for v in range(len(tier)):
