@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from lagjax.cli.converge import converge
+from lagjax.cli.fluid import fluid
 from lagjax.cli.solve import solve
 from lagjax.cli.sweep import sweep
 from lagjax.errors import InputError
@@ -22,6 +23,7 @@ app = typer.Typer(
 )
 app.command()(sweep)
 app.command()(converge)
+app.command()(fluid)
 app.command()(solve)
 
 # click's base class of command-line faults, which newer typers bring along under a name of their own

@@ -152,17 +152,7 @@ def _program(mesh, options):
 
 def _cycle(step, state, returned):
     """(L, R, d+1) the shortest cycle on which one of the states lies, or None."""
-    longest = 4 * state.shape[-1]
-
-    @jax.jit
-    def follow(step, state):
-        def one(x, _):
-            x = step(x)
-            return x, jnp.max(jnp.abs(x - state), axis=(-2, -1))
-
-        return lax.scan(one, state, None, length=longest)[1]
-
-    back = np.asarray(follow(step, jnp.asarray(state))) <= returned
+    back = np.asarray(_changes(step, jnp.asarray(state), 4 * state.shape[-1])) <= returned
     if not back.any():
         return None
     length = int(np.flatnonzero(back.any(axis=1))[0]) + 1
@@ -172,3 +162,14 @@ def _cycle(step, state, returned):
         states.append(np.asarray(x[0], np.float64))
         x = step(x)
     return np.stack(states)
+
+
+@functools.partial(jax.jit, static_argnames="steps")
+def _changes(step, state, steps):
+    """(steps, N) largest change of an entry since the start, after every step."""
+
+    def one(x, _):
+        x = step(x)
+        return x, jnp.max(jnp.abs(x - state), axis=(-2, -1))
+
+    return lax.scan(one, state, None, length=steps)[1]

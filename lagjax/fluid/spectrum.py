@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
 import scipy.sparse.linalg
@@ -52,12 +51,13 @@ def spectrum(system: FluidSystem, x) -> Spectrum:
 def rate_slopes(system: FluidSystem, x) -> np.ndarray:
     """(K, R, R) derivatives d a_jr / d phi_s of the rates a_j = sum of u_v over the types of law j, float64."""
     with jax.enable_x64(True):
-        member = np.equal.outer(np.arange(len(system.law)), system.law_of_type).astype(np.float64)
+        return np.asarray(_slopes(system, np.asarray(x, np.float64)[:, 0]))
 
-        def rates(phi):
-            return jnp.asarray(member) @ assignment_rates(system, phi[:, None])
 
-        return np.asarray(jax.jit(jax.jacfwd(rates))(jnp.asarray(np.asarray(x, np.float64)[:, 0])))
+@jax.jit
+def _slopes(system, phi):
+    member = np.equal.outer(np.arange(len(system.law)), system.law_of_type).astype(phi.dtype)
+    return jax.jacfwd(lambda phi: member @ assignment_rates(system, phi[:, None]))(phi)
 
 
 def _of_polynomials(slopes, law):

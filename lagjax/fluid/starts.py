@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import jax
@@ -14,7 +15,6 @@ from lagjax.fluid.map import iterate
 _SPARSITY = (0.03, 0.3, 3.0)  # Dirichlet parameters: nearly one stage per server, a few, nearly uniform
 _NEAR = 1e-3  # distance, in entries, of the starts near the fixed point
 _MOST_TOGETHER = 8
-_MOST_WORST = 16
 _ASCENT_ROUNDS = 30
 _ASCENT_RATE = 0.5
 _LONGEST_HORIZON = 200
@@ -88,20 +88,17 @@ def worst_starts(step, fixed_point, count: int, seed: int = 0) -> Starts:
     return Starts(state / state.sum(axis=-1, keepdims=True), ("worst found by gradient ascent",) * count)
 
 
+@functools.partial(jax.jit, static_argnames="horizon")
 def _ascend(step, fixed_point, logits, horizon):
     method = optax.adam(_ASCENT_RATE)
 
-    @jax.jit
-    def run(step, logits):
-        def closeness(logits):
-            there = iterate(jax.checkpoint(step), jax.nn.softmax(logits), horizon)
-            return -jnp.sum(jnp.log(jnp.sum(jnp.square(there - fixed_point), axis=(-2, -1)) + 1e-30))
+    def closeness(logits):
+        there = iterate(jax.checkpoint(step), jax.nn.softmax(logits), horizon)
+        return -jnp.sum(jnp.log(jnp.sum(jnp.square(there - fixed_point), axis=(-2, -1)) + 1e-30))
 
-        def update(carry, _):
-            logits, memory = carry
-            change, memory = method.update(jax.grad(closeness)(logits), memory, logits)
-            return (optax.apply_updates(logits, change), memory), None
+    def update(carry, _):
+        logits, memory = carry
+        change, memory = method.update(jax.grad(closeness)(logits), memory, logits)
+        return (optax.apply_updates(logits, change), memory), None
 
-        return jax.nn.softmax(jax.lax.scan(update, (logits, method.init(logits)), None, length=_ASCENT_ROUNDS)[0][0])
-
-    return run(step, logits)
+    return jax.nn.softmax(jax.lax.scan(update, (logits, method.init(logits)), None, length=_ASCENT_ROUNDS)[0][0])

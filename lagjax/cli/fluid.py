@@ -1,0 +1,122 @@
+"""`lagjax fluid`: does the fluid limit of a policy settle at its fixed point?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lagjax.cli import inputs
+from lagjax.cli.outputs import check_writable
+from lagjax.cli.terminal import note, progress_bar, use_all_cores
+from lagjax.errors import InputError
+
+DEFAULT_FOLDER = Path("lagjax-fluid")
+
+
+def fluid(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[INSTANCE]", help=f"One of {inputs.GALLERY_NAMES}."),
+    ] = None,
+    load: Annotated[
+        float | None, typer.Option(help="Load rho, in (0, 1 - k/R]. [default: 0.8, or less if need be]")
+    ] = None,
+    policy: Annotated[str, typer.Option(help="One policy.")] = "lag",
+    starts: Annotated[int, typer.Option(help="Trajectories followed.")] = 200,
+    steps: Annotated[
+        int | None, typer.Option(help="Steps of each. [default: as many as the spectrum asks for, up to 100,000]")
+    ] = None,
+    scores: inputs.Scores = None,
+    durations: inputs.Durations = None,
+    column: inputs.Column = None,
+    service: inputs.Service = None,
+    per_task: inputs.PerTask = None,
+    sample_papers: inputs.SamplePapers = None,
+    sample_reviewers: inputs.SampleReviewers = None,
+    orientation: inputs.Orientation = None,
+    missing: inputs.Missing = None,
+    conflicts: inputs.Conflicts = None,
+    normalise: inputs.Normalise = False,
+    seed: Annotated[int, typer.Option(help="Seed of the starts, and of the sampling.")] = 0,
+    selection: inputs.Selection = "canonical",
+    out: Annotated[
+        Path | None,
+        typer.Option(help=f"Folder for report and plot. [default: {DEFAULT_FOLDER}, unless --json is given]"),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the report.")] = False,
+) -> None:
+    """Verify the fluid limit: fixed point, spectrum, and a search for trajectories that do not settle there.
+
+    Example: lagjax fluid priority --load 0.8
+
+    Example: lagjax fluid low-rank --policy greedy --starts 1000 --json
+    """
+    use_all_cores()
+    from lagjax.fluid.describe import describe
+    from lagjax.fluid.verify import verify
+    from lagjax.plots.fluid import plot_fluid
+    from lagjax.results import write_whole
+
+    files = inputs.FileOptions(
+        scores,
+        durations,
+        column,
+        service,
+        per_task,
+        sample_papers,
+        sample_reviewers,
+        orientation,
+        missing,
+        conflicts,
+        normalise,
+    )
+    if name is None and scores is None:
+        raise InputError(
+            "nothing to verify; name a gallery instance (as in: lagjax fluid priority) or give --scores FILE"
+        )
+    (instance,) = inputs.instances([name] if name else [], files, seed)
+    instance = instance.with_load(min(0.8, inputs.default_loads(instance)[-1]) if load is None else load)
+    (chosen,) = inputs.policies_of(policy, ("lag",))
+    folder = out if out is not None else (None if as_json else DEFAULT_FOLDER)
+    check_writable(folder, None)
+    with progress_bar("fluid", unit="steps") as progress:
+        report = verify(instance, chosen, selection=selection, starts=starts, steps=steps, seed=seed, progress=progress)
+    text = describe(report)
+    if folder is not None:
+        write_whole(folder / "fluid.png", lambda path: plot_fluid(report).savefig(path, dpi=150))
+        write_whole(folder / "fluid.json", lambda path: Path(path).write_text(_json(report) + "\n", encoding="utf-8"))
+        write_whole(folder / "report.txt", lambda path: Path(path).write_text(text + "\n", encoding="utf-8"))
+    typer.echo(_json(report) if as_json else text)
+    if folder is not None:
+        note(f"written: {folder}/ (report.txt, fluid.json and fluid.png)")
+
+
+def _json(report):
+    found = report.trajectories
+    return json.dumps(
+        {
+            "command": "fluid",
+            "instance": report.instance,
+            "load": report.load,
+            "policy": report.policy,
+            "selection": report.selection,
+            "seed": report.seed,
+            "residual": report.residual,
+            "fluid_reward": report.reward,
+            "occ_ub_0": report.occ_ub_0,
+            "spectral_radius": report.spectrum.radius,
+            "measured_rate": report.measured_rate,
+            "kink_distance": report.kink.distance,
+            "starts": found.distance.shape[1],
+            "steps": int(found.times[-1]),
+            "max_final_distance": found.max_final_distance,
+            "tolerance": found.tolerance,
+            "slowest_start": found.kind[found.slowest],
+            "attractor": report.attractor,
+            "cycle_length": found.cycle_length,
+        },
+        indent=1,
+    )

@@ -1,0 +1,83 @@
+"""A fluid report in words."""
+
+from __future__ import annotations
+
+import math
+
+from lagjax.fluid.verify import AT_A_KINK, FluidReport
+
+VERDICTS = {
+    True: "ATTRACTOR: every trajectory that was followed settles at the fixed point.",
+    False: "NO ATTRACTOR",
+    "undecided": "UNDECIDED: trajectories had not settled",
+}
+
+
+def describe(report: FluidReport) -> str:
+    """Returns the verdict and the figures behind it, a paragraph of short lines."""
+    found, radius = report.trajectories, report.spectrum.radius
+    steps, count = int(found.times[-1]), found.distance.shape[1]
+    settled = int((found.distance[-1] <= found.tolerance).sum())
+    lines = [
+        f"{report.instance}, load {report.load:g}, policy {report.policy} ({report.selection} LP optimum)",
+        _verdict(report, settled, count, steps),
+        "",
+        f"fixed point    residual {report.residual:.1e}; the only one of this policy (a damped map contracts the l1 norm)",
+        f"reward         {report.reward:.9g} per step and copy, {100 * report.reward / report.occ_ub_0:.6g}% of "
+        f"OPT(OCC-LP(0)) = {report.occ_ub_0:.9g}",
+        f"spectrum       radius {radius:.6g} per step: {_pace(radius)}" + _sides(report),
+        "measured       "
+        + (
+            "no rate: distances did not pass from 1e-3 to 1e-11"
+            if report.measured_rate is None
+            else f"distances shrink by {report.measured_rate:.6g} per step: {_pace(report.measured_rate)}"
+        ),
+        f"nearest kink   {report.kink.distance:.3g} away in the l1 norm of the free fractions: "
+        f"task type {report.kink.task_type}, {report.kink.cause}",
+        f"trajectories   {count} starts, {steps:,} steps; {settled} ended within {found.tolerance:.1e} of the fixed point, the "
+        f"farthest at {found.max_final_distance:.2e}",
+        f"slowest start  {found.kind[found.slowest]}",
+        "",
+        "Distance: largest share, over server types, of copies that are not where the fixed point has them (total variation).",
+    ]
+    return "\n".join(lines)
+
+
+def _verdict(report, settled, count, steps):
+    found = report.trajectories
+    if report.attractor is True:
+        return VERDICTS[True]
+    if found.cycle_length == 1:
+        what = f"a second fixed point attracts or holds at least one of {count} starts"
+    elif found.cycle_length is not None:
+        what = f"at least one of {count} starts ends on a cycle of {found.cycle_length} steps"
+    elif report.repels:
+        what = f"the fixed point repels: its derivative has an eigenvalue of modulus {report.spectrum.radius:.6g}"
+    else:
+        return f"{VERDICTS['undecided']} after {steps:,} steps ({count - settled} of {count}){_advice(report)}"
+    return f"{VERDICTS[False]}: {what}."
+
+
+def _advice(report):
+    """How many steps would do, if the slowest eigenvalue says so."""
+    radius, found = report.spectrum.radius, report.trajectories
+    if not 0 < radius < 1 - 1e-9:
+        return ", and the spectrum does not say that they will."
+    more = math.log(found.tolerance / found.max_final_distance) / math.log(radius)
+    return f"; at the rate of the spectrum that takes about {math.ceil(1.1 * more):,} more (--steps)."
+
+
+def _pace(rate):
+    if rate >= 1 - 1e-12:
+        return "no decay"
+    return (
+        f"a tenth is left after {math.log(0.1) / math.log(rate):.4g} steps"
+        if rate > 0
+        else "gone when the last server is free"
+    )
+
+
+def _sides(report):
+    if report.kink.distance > AT_A_KINK:
+        return ""
+    return f" (the derivative jumps at the fixed point: largest of {report.sides} sides found)"
