@@ -79,7 +79,9 @@ def fluid(
         )
     (instance,) = inputs.instances([name] if name else [], files, seed)
     instance = instance.with_load(min(0.8, inputs.default_loads(instance)[-1]) if load is None else load)
-    (chosen,) = inputs.policies_of(policy, ("lag",))
+    chosen, *more = inputs.policies_of(policy, ("lag",))
+    if more:
+        raise InputError(f"--policy '{policy}' names {1 + len(more)} policies; the fluid map is that of one policy")
     folder = out if out is not None else (None if as_json else DEFAULT_FOLDER)
     check_writable(folder, None)
     with progress_bar("fluid", unit="steps") as progress:

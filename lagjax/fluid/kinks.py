@@ -30,9 +30,9 @@ class Kink(NamedTuple):
 def nearest_kink(system: FluidSystem, x) -> Kink:
     """The kink nearest to a state (R, d+1); computed in float64.
 
-    Three things change the derivative: a tier is used up exactly where the budget ends (`left` or the tier's room runs out), the
-    free copies are just enough for a task, and, within a capped tier, a server is filled by the common level. Each is a
-    function of phi whose slopes bound the distance; for capped policies it is the exact one up to the ends of [0, 1].
+    Three things change the derivative: a tier just suffices for what is left of a task (the one in which it ends, or the one
+    before), all that is free does, or, within a capped tier, a server just fills at the shared level. Each is a function of
+    phi whose slopes bound the distance; for capped policies it is the exact one up to the ends of [0, 1].
     """
     with jax.enable_x64(True):
         phi = np.asarray(x, np.float64)[:, 0]
@@ -44,16 +44,16 @@ def nearest_kink(system: FluidSystem, x) -> Kink:
     found = []
     for v in range(len(tier)):
         if not partly[v].any():
-            found.append(Kink(float(budget[0] - phi.sum()), v, "the free copies are just enough for a task"))
+            found.append(Kink(float(budget[0] - phi.sum()), v, "its task takes just what is free"))
             continue
         members = np.flatnonzero(partly[v])
-        found.append(Kink(float(left[v]), v, "the tier before the one that is shared is just enough"))
-        found.append(Kink(float(phi[members].sum() - left[v]), v, "the tier that is shared is used up"))
+        found.append(Kink(float(left[v]), v, "an earlier tier just suffices"))
+        found.append(Kink(float(phi[members].sum() - left[v]), v, "the tier in which its budget ends just suffices"))
         if system.rule == "capped" and len(members) > 1:
             share = weight[v, members]
             filled = amount[v, members] >= phi[members]
             open_share = max(share[~filled].sum(), 1e-300)
             level = (left[v] - phi[members][filled].sum()) / open_share
             gap = np.abs(phi[members] - level * share) / np.where(filled, 1 + share / open_share, 1)
-            found.append(Kink(float(gap.min()), v, f"server {members[gap.argmin()]} is filled by the common level"))
+            found.append(Kink(float(gap.min()), v, f"server {members[gap.argmin()]} just fills at the shared level"))
     return min(found, key=lambda kink: kink.distance)

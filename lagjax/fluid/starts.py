@@ -10,8 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from lagjax.engine.checks import whole_number
 from lagjax.fluid.map import iterate
 
+MOST_STARTS = 1_000_000
 _SPARSITY = (0.03, 0.3, 3.0)  # Dirichlet parameters: nearly one stage per server, a few, nearly uniform
 _NEAR = 1e-3  # distance, in entries, of the starts near the fixed point
 _MOST_TOGETHER = 8
@@ -35,7 +37,12 @@ def make_starts(count: int, fixed_point, direction=None, seed: int = 0) -> Start
       fixed_point: (R, d+1) x*, rows summing to 1.
       direction: (R, d+1) tangent direction of the slowest eigenvalue; starts near x* lie along it and at random.
       seed: of the random ones.
+
+    Raises:
+      InputError: a count or seed that is no whole number in its range.
     """
+    whole_number("starts", count, 1, MOST_STARTS)
+    whole_number("seed", seed, 0, 2**64 - 1)
     fixed_point = np.asarray(fixed_point, np.float64)
     num_servers, stages = fixed_point.shape
     random = np.random.Generator(np.random.PCG64(seed))
@@ -84,7 +91,8 @@ def worst_starts(step, fixed_point, count: int, seed: int = 0) -> Starts:
     random = np.random.Generator(np.random.PCG64((seed, 1)))
     logits = jnp.asarray(random.normal(0, 2, (count, *fixed_point.shape)), fixed_point.dtype)
     horizon = min(2 * fixed_point.shape[1], _LONGEST_HORIZON)
-    state = np.asarray(_ascend(step, fixed_point, logits, horizon), np.float64)
+    with jax.numpy_dtype_promotion("standard"):  # optax mixes types, whatever the caller's setting
+        state = np.asarray(_ascend(step, fixed_point, logits, horizon), np.float64)
     return Starts(state / state.sum(axis=-1, keepdims=True), ("worst found by gradient ascent",) * count)
 
 

@@ -16,13 +16,12 @@ from lagjax.fluid.fixed_point import fixed_point, lp_fixed_point
 from lagjax.fluid.kinks import Kink, nearest_kink
 from lagjax.fluid.map import FluidSystem, fluid_map, fluid_reward, fluid_system
 from lagjax.fluid.spectrum import Spectrum, rate_slopes, spectrum
-from lagjax.fluid.starts import Starts, make_starts, worst_starts
+from lagjax.fluid.starts import MOST_STARTS, Starts, make_starts, worst_starts
 from lagjax.instance import Instance
 from lagjax.lp import occ_upper_bound, solve_occ
 from lagjax.policies import Policy, build_policy
 
 DEFAULT_STARTS = 200
-MOST_STARTS = 1_000_000
 LEAST_STEPS, MOST_STEPS = 500, 100_000  # when the caller names no number of steps
 AT_A_KINK = 1e-9  # distance at which the derivative is taken to jump at the fixed point itself
 _MOST_WORST, _WORST_SHARE = 16, 8  # starts found by ascent: one in 8, at most 16
@@ -102,6 +101,7 @@ def verify(
       InputError: an argument that cannot be used.
     """
     whole_number("starts", starts, 1, MOST_STARTS)
+    whole_number("seed", seed, 0, 2**64 - 1)
     if steps is not None:
         whole_number("steps", steps, 1)
     solution = solve_occ(instance, selection=selection)
