@@ -59,9 +59,9 @@ def fixed_point(system: FluidSystem, start=None, solver=None) -> FixedPoint:
     """Solves x = G(x), with derivatives by the implicit function theorem with respect to everything in `system`.
 
     Args:
-      system: from `fluid_system`. It is the arrays' dtype that decides how exact the result is: float64 needs JAX's 64-bit
-        mode, `with jax.enable_x64(True):` around the call (nothing here changes the global switch).
-      start: (R, d+1) state to start from, whose free fractions are used; by default all servers free.
+      system: from `fluid_system`. The computation is in JAX's default precision, float32; float64 needs its 64-bit mode,
+        `with jax.enable_x64(True):` around the call (nothing here changes the global switch).
+      start: (R, d+1) state to start from, whose free fractions are used; by default all servers free. Of any float type.
       solver: an optimistix solver for `optimistix.fixed_point` of the damped map above; by default
         `optimistix.FixedPointIteration`, which the contraction makes converge from any start. `optimistix.Newton` takes fewer,
         dearer steps and has no such guarantee, since the map has kinks.
@@ -70,8 +70,8 @@ def fixed_point(system: FluidSystem, start=None, solver=None) -> FixedPoint:
       optimistix's error if the solver gives up.
     """
     num_servers = system.scores.shape[1]
-    dtype = jnp.result_type(float) if start is None else jnp.asarray(start).dtype
-    phi = jnp.ones(num_servers, dtype) if start is None else jnp.asarray(start)[:, 0]
+    dtype = jnp.result_type(float)  # also whatever the start has: optimistix's solvers keep their errors in it
+    phi = jnp.ones(num_servers, dtype) if start is None else jnp.asarray(start, dtype)[:, 0]
     if phi.shape != (num_servers,):
         raise InputError(f"start has {phi.shape[0]} servers; the system has {num_servers}")
     tolerance = 8 * float(jnp.finfo(dtype).eps)
