@@ -9,10 +9,12 @@ README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 
 
 def test_python_example_runs(capsys):
-    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    code = code.replace("policies=[", "steps=500, replicas=8, policies=[")
-    exec(compile(code, "README.md", "exec"), {})
-    assert "mine" in capsys.readouterr().out
+    codes = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    for code in codes:
+        code = code.replace("policies=[", "steps=500, replicas=8, policies=[")
+        exec(compile(code, "README.md", "exec"), {})
+    out = capsys.readouterr().out
+    assert len(codes) == 2 and "mine" in out and out.endswith("True\n")
 
 
 def test_commands_are_the_ones_that_exist():

@@ -20,7 +20,6 @@ from lagjax.fluid.starts import Starts
 BLOCK = 16  # starts iterated together: their states stay in a core's cache
 RECORDS = 400  # distances kept per start
 CALLS = 20  # of the compiled program: how often progress is reported
-SETTLED = 1e8  # times eps: distance below which a trajectory has settled (2e-8 in float64)
 RETURNED = 64  # times eps: change below which a state has come back (1.4e-14 in float64)
 _MOST_FOLLOWED = 64  # unsettled trajectories that are looked at for cycles
 
@@ -116,13 +115,18 @@ def find_attractor(
             progress(int(times[sum(map(len, distances)) - 1]), steps)
     distance = np.concatenate(distances)[:, :count].astype(np.float64)
     final = np.asarray(state).reshape(-1, *target.shape)[:count]
-    tolerance = SETTLED * eps
+    tolerance = tolerance_of(target.dtype)
     unsettled = np.flatnonzero(~(distance[-1] <= tolerance))
     cycle = _cycle(step, final[unsettled[:_MOST_FOLLOWED]], RETURNED * eps) if unsettled.size else None
     verdict = "true" if not unsettled.size else "undecided" if cycle is None else "false"
     return Attractor(
         verdict, times, distance, starts.kind, None if cycle is None else len(cycle), cycle, final, tolerance
     )
+
+
+def tolerance_of(dtype) -> float:
+    """Distance below which a trajectory has settled, the root of the dtype's eps: 1.5e-8 in float64, 3.5e-4 in float32."""
+    return float(np.sqrt(np.finfo(dtype).eps))
 
 
 def total_variation(x, y) -> jax.Array:

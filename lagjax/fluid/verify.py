@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from lagjax.engine.checks import whole_number
-from lagjax.fluid.attractor import SETTLED, Attractor, find_attractor
+from lagjax.fluid.attractor import Attractor, find_attractor, tolerance_of
 from lagjax.fluid.fixed_point import fixed_point, lp_fixed_point
 from lagjax.fluid.kinks import Kink, nearest_kink
 from lagjax.fluid.map import FluidSystem, fluid_map, fluid_reward, fluid_system
@@ -153,7 +153,7 @@ def _largest_spectrum(system: FluidSystem, point, kink: Kink, seed):
 
 def _enough(radius, point):
     """Steps after which what the slowest eigenvalue leaves is within the tolerance, and no copy of the start is in service."""
-    tolerance = SETTLED * np.finfo(np.float64).eps
+    tolerance = tolerance_of(np.float64)
     settle = math.log(tolerance) / math.log(radius) if 0 < radius < 1 else 0.0 if radius == 0 else math.inf
     return int(min(MOST_STEPS, max(LEAST_STEPS, 2 * point.shape[1] + math.ceil(min(1.2 * settle, MOST_STEPS)))))
 
