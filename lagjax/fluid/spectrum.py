@@ -122,5 +122,6 @@ def _direction(leading, free, slopes, law):
         for i in range(longest, 0, -1):  # z x_i = x_{i+1} + sum_j P(D_j = i) M_j dphi
             later = (later + law[:, i - 1] @ started) / leading[0]
             out[:, i] = later
+        out[:, 0] = -out[:, 1:].sum(axis=1)  # `free` again, with the rounding that powers of a small z magnify
     real = out.real if np.abs(out.real).max() >= np.abs(out.imag).max() else out.imag
     return real / max(np.abs(real).max(), 1e-300)
