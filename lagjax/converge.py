@@ -15,6 +15,7 @@ import xarray as xr
 from lagjax.engine.checks import whole_number
 from lagjax.engine.scaled_run import check_size, simulate_scaled
 from lagjax.errors import InputError
+from lagjax.fluid.fixed_point import lp_fixed_point
 from lagjax.instance import Instance
 from lagjax.lp import check_selection, occ_bound, occ_upper_bound, solve_kiid, solve_occ
 from lagjax.policies import Policy, build_policy
@@ -172,7 +173,8 @@ def _point(instance, policy, size, place, replicas, seed, selection, start, most
     begun = time.perf_counter()
     halves = simulate_scaled(
         instance, policy, copies=size.copies, dispatchers=size.dispatchers, steps=steps, warmup=warmup, replicas=replicas,
-        seed=seed, start=solve_occ(instance, 0.0, selection) if start == "warm" else None, most_dispatchers=most,
+        seed=seed, start=lp_fixed_point(instance, solve_occ(instance, 0.0, selection)) if start == "warm" else None,
+        most_dispatchers=most,
     )  # fmt: skip
     seconds = time.perf_counter() - begun
     arrived = sum(half.arrived.sum(axis=0) for half in halves)

@@ -17,7 +17,7 @@ PACKAGE = Path(lagjax.__file__).parent
 
 # A part of the package may import what stands before it here, and itself. A new part needs a place in this order.
 ORDER = (
-    "errors", "durations", "instance", "gallery", "data", "lp", "policies", "allocate", "models", "engine", "fluid", "stats",
+    "errors", "durations", "instance", "gallery", "data", "lp", "policies", "allocate", "models", "engine", "stats", "fluid",
     "results", "sweep", "converge", "published", "tables", "plots", "cli",
     "__main__",
 )  # fmt: skip

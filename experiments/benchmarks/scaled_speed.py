@@ -62,12 +62,13 @@ def draws(replicas, servers, rounds, clock):
 def tasks(name, replicas, steps, clock):
     """ns per task of LAG at m = 256, n = 65,536, compilation excluded, and bytes per task at least."""
     from lagjax.engine.scaled_run import simulate_scaled
+    from lagjax.fluid import lp_fixed_point
     from lagjax.gallery import gallery
     from lagjax.lp import solve_occ
     from lagjax.policies import build_policy
 
     instance = gallery(name, 0.8)
-    policy, start = build_policy("lag", instance), solve_occ(instance)
+    policy, start = build_policy("lag", instance), lp_fixed_point(instance, solve_occ(instance))
 
     def run():
         return simulate_scaled(

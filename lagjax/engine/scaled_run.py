@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import jax
@@ -16,7 +16,6 @@ from lagjax.engine.checks import MOST_REPLICAS, whole_number
 from lagjax.engine.devices import compiler_options, place_replicas
 from lagjax.errors import InputError
 from lagjax.instance import Instance
-from lagjax.lp import OccSolution
 from lagjax.models import scaled, streams
 from lagjax.models.hypergeometric import MAX_TOTAL, TRIES
 from lagjax.models.race import SPLITS
@@ -24,6 +23,7 @@ from lagjax.policies.table import Policy
 
 MOST_RACES = 2**32 // (SPLITS * TRIES)
 MOST_STEPS = 2**31  # steps are 32-bit numbers
+START_TOLERANCE = 1e-6  # of a start's entries and row sums; solutions of a program are that exact, float32 states too
 CHUNK = 512  # most steps per call of the compiled program; results do not depend on it
 
 
@@ -52,7 +52,7 @@ def simulate_scaled(
     warmup: int = 0,
     replicas: int = 128,
     seed: int = 0,
-    start: OccSolution | None = None,
+    start=None,
     most_dispatchers: int | None = None,
     devices: Sequence[jax.Device] | None = None,
     chunk: int = CHUNK,
@@ -72,7 +72,8 @@ def simulate_scaled(
       steps, warmup: steps counted (at least 2) and dropped before them, per replica.
       replicas: B.
       seed: in [0, 2^64).
-      start: an OCC-LP solution whose fluid fixed point x_hat is the start (Lag, Lemma 4.4); by default all copies are free.
+      start: (R, d+1) fluid state to start from, rounded to whole copies: start[r, i] of the copies of server r have i steps of
+        service left, start[r, 0] are free, rows sum to 1 (such as `lagjax.fluid.lp_fixed_point`); by default all are free.
       most_dispatchers: largest m of a study; studies that name it compile once for all sizes.
       devices: JAX devices to share the replicas; all local devices by default, as many as divide B.
       chunk: most steps per call of the compiled program.
@@ -84,25 +85,14 @@ def simulate_scaled(
     check_size(instance, policy, copies, dispatchers, replicas)
     for field, value, least in (("steps", steps, 2), ("warmup", warmup, 0), ("chunk", chunk, 1)):
         whole_number(field, value, least, MOST_STEPS)
-    placed = place_replicas(replicas, devices)
-    tables = scaled.scaled_tables(instance, policy, copies, dispatchers, most_dispatchers or dispatchers)
-    state = scaled.empty(tables, replicas) if start is None else scaled.warm(tables, instance, start, replicas)
-    with jax.enable_x64(True):  # the weights stay float64
-        tables = placed.everywhere(tables)
-    numbers = np.arange(replicas)
-    keys = scaled.Keys(
-        *(streams.replica_keys(seed, s, numbers) for s in (streams.EXOGENOUS, streams.PARTITION, streams.TIES))
-    )
-    keys, state = placed.by_replica(keys), placed.by_replica(state)
-    zero = placed.by_replica(_no_counts(instance, replicas))
-    run = _program(placed.mesh, tuple(compiler_options(placed.platform).items()))
+    state, advance = _set_up(instance, policy, copies, dispatchers, replicas, seed, start, most_dispatchers, devices)
     longest = max(1, min(chunk, (2**31 - 1) // (copies * dispatchers)))  # a chunk's counts fit 32 bits
     windows, now = [], 0
     for length in (warmup, steps // 2, steps - steps // 2):
-        sums = [np.zeros(x.shape, np.int64) for x in zero]
+        sums = [np.zeros(shape, np.int64) for shape in _count_shapes(instance, replicas)]
         for first in range(now, now + length, longest):
             last = min(first + longest, now + length)
-            state, counts = run(state, zero, np.uint32(first), np.uint32(last), tables, keys)
+            state, counts = advance(state, first, last)
             for total, part in zip(sums, jax.device_get(counts), strict=True):
                 total += part
             if progress is not None:
@@ -110,6 +100,48 @@ def simulate_scaled(
         now += length
         windows.append(Window(sums[0], sums[1], sums[2], length))
     return windows[1], windows[2]
+
+
+def trace_scaled(
+    instance: Instance,
+    policy: Policy,
+    *,
+    copies: int,
+    dispatchers: int,
+    steps: int,
+    replicas: int = 128,
+    seed: int = 0,
+    start=None,
+    every: int = 1,
+    most_dispatchers: int | None = None,
+    devices: Sequence[jax.Device] | None = None,
+) -> Iterator[np.ndarray]:
+    """Follows the path that `simulate_scaled` counts, state by state.
+
+    Args:
+      every: steps from one state to the next. The other arguments are as in `simulate_scaled`.
+
+    Returns:
+      An iterator over (B, R, d+1) float32 occupancies, fractions of the copies of each server with i steps of service left: at
+      step 0, which is the start in whole copies, at step `every`, and so on to `steps`.
+
+    Raises:
+      InputError: an argument outside its range.
+    """
+    check_size(instance, policy, copies, dispatchers, replicas)
+    whole_number("steps", steps, 0, MOST_STEPS)
+    whole_number("every", every, 1, MOST_STEPS)
+    if start is None:
+        start = np.eye(1, instance.max_duration + 1).repeat(instance.num_servers, axis=0)
+    state, advance = _set_up(instance, policy, copies, dispatchers, replicas, seed, start, most_dispatchers, devices)
+
+    def states(state):
+        for now in range(0, steps + 1, every):
+            yield np.asarray(_occupancy(state, np.uint32(now), np.int32(copies * dispatchers)))
+            if now + every <= steps:
+                state, _ = advance(state, now, now + every)
+
+    return states(state)
 
 
 def check_size(instance: Instance, policy: Policy, copies: int, dispatchers: int, replicas: int) -> None:
@@ -133,10 +165,51 @@ def check_size(instance: Instance, policy: Policy, copies: int, dispatchers: int
         )
 
 
-def _no_counts(instance, replicas):
-    num_types, num_servers = instance.scores.shape
-    per_type = jnp.zeros((num_types, replicas), jnp.int32)
-    return scaled.Counts(jnp.zeros((num_types, num_servers, replicas), jnp.int32), per_type, per_type)
+def check_start(instance: Instance, start) -> None:
+    """Raises InputError unless `start` is a fluid state of the instance: (R, d+1), nothing negative, rows that sum to 1."""
+    start, shape = np.asarray(start), (instance.num_servers, instance.max_duration + 1)
+    if start.shape != shape:
+        raise InputError(
+            f"start has shape {start.shape}; instance '{instance.name}' needs {shape}: servers, and steps of service left from 0"
+        )
+    if not np.all(start >= -START_TOLERANCE):  # NaN is refused too
+        raise InputError(f"start has an entry of {start.min():g}; entries are fractions of copies")
+    row = int(np.argmax(np.abs(start.sum(axis=1) - 1)))
+    if not abs(start[row].sum() - 1) <= START_TOLERANCE:
+        raise InputError(f"start's row {row} sums to {start[row].sum():g}; every row sums to 1")
+
+
+def _set_up(instance, policy, copies, dispatchers, replicas, seed, start, most_dispatchers, devices):
+    """The state at step 0, and advance(state, first, last): the state at step `last` and what was counted on the way."""
+    placed = place_replicas(replicas, devices)
+    tables = scaled.scaled_tables(instance, policy, copies, dispatchers, most_dispatchers or dispatchers)
+    if start is None:
+        state = scaled.empty(tables, replicas)
+    else:
+        check_start(instance, start)
+        state = scaled.filled(tables, start, replicas)
+    with jax.enable_x64(True):  # the weights stay float64
+        tables = placed.everywhere(tables)
+    numbers = np.arange(replicas)
+    keys = scaled.Keys(
+        *(streams.replica_keys(seed, s, numbers) for s in (streams.EXOGENOUS, streams.PARTITION, streams.TIES))
+    )
+    keys, state = placed.by_replica(keys), placed.by_replica(state)
+    zero = placed.by_replica(scaled.Counts(*(jnp.zeros(s, jnp.int32) for s in _count_shapes(instance, replicas))))
+    run = _program(placed.mesh, tuple(compiler_options(placed.platform).items()))
+
+    def advance(state, first, last):
+        return run(state, zero, np.uint32(first), np.uint32(last), tables, keys)
+
+    return state, advance
+
+
+_occupancy = jax.jit(scaled.occupancy)
+
+
+def _count_shapes(instance, replicas):
+    per_type = (instance.num_types, replicas)
+    return (*instance.scores.shape, replicas), per_type, per_type
 
 
 @functools.cache

@@ -18,7 +18,6 @@ from jax import lax
 
 from lagjax.allocate import largest_remainders, waterfill
 from lagjax.instance import Instance
-from lagjax.lp import OccSolution
 from lagjax.models import alias, streams
 from lagjax.models.hypergeometric import TRIES, hypergeometric
 from lagjax.models.loss import Table, arrival_tables
@@ -123,15 +122,19 @@ def empty(tables: ScaledTables, replicas: int) -> State:
     return State(free, jnp.zeros((tables.longest + 1, num_servers, replicas), jnp.int32))
 
 
-def warm(tables: ScaledTables, instance: Instance, solution: OccSolution, replicas: int) -> State:
-    """Returns the fluid fixed point x_hat of an OCC-LP solution (Lag, Lemma 4.4), rounded to whole copies."""
-    at_least = np.cumsum(instance.service_pmf[:, ::-1], axis=1)[:, ::-1][:, : tables.longest]  # P(D_v >= i), i = 1..d
-    share = np.concatenate([solution.free_fraction[:, None], solution.assignment_rate.T @ at_least], axis=1)
-    total = int(tables.copies) * int(tables.dispatchers)
+def whole_copies(x, total: int) -> np.ndarray:
+    """Returns the fluid state x (R, d+1) as (R, d+1) int32 copies that sum to `total` in every row, by largest remainders."""
+    share = np.maximum(np.asarray(x, np.float64), 0)
     exact = share / share.sum(axis=1, keepdims=True) * total
     counts = np.floor(exact + 1e-9).astype(np.int32)
     for r, row in enumerate(counts):
         row[np.argsort(row - exact[r], kind="stable")[: total - row.sum()]] += 1
+    return counts
+
+
+def filled(tables: ScaledTables, x, replicas: int) -> State:
+    """Returns the system in the fluid state x (R, d+1), rounded to whole copies: x[r, i] of server r have i steps left."""
+    counts = whole_copies(x, int(tables.copies) * int(tables.dispatchers))
     returning = np.r_[np.zeros((1, counts.shape[0]), np.int32), counts[:, 1:].T]
     return State(
         jnp.asarray(np.repeat(counts[:, :1], replicas, axis=1)),
@@ -145,7 +148,7 @@ def step(state: State, counts: Counts, now, tables: ScaledTables, keys: Keys) ->
     Shapes as in `State` and `Counts`: R server types, V task types, B replicas. Returns the state at the start of the next
     step and the counts with this step's tasks added (Lag, Definition 4.1; allocation as in Appendix A).
     """
-    ring = tables.longest + 1
+    ring = state.returning.shape[0]
     slot_now = (now % jnp.uint32(ring)).astype(jnp.int32)
     free = state.free + state.returning[slot_now]
     returning = state.returning.at[slot_now].set(0)

@@ -15,6 +15,7 @@ from scipy.stats import t as student_t
 
 from lagjax.durations import geometric
 from lagjax.engine.scaled_run import simulate_scaled
+from lagjax.fluid import lp_fixed_point
 from lagjax.gallery import GALLERY, priority
 from lagjax.instance import make_instance
 from lagjax.lp import solve_occ
@@ -330,7 +331,7 @@ def test_warm_start_is_the_fixed_point_in_whole_copies(name):
     policy = build_policy("lag", instance)
     for copies, dispatchers in ((1, 1), (16, 4), (65536, 256)):
         total = copies * dispatchers
-        state = scaled.warm(tables_of(instance, policy, copies, dispatchers), instance, solution, 2)
+        state = scaled.filled(tables_of(instance, policy, copies, dispatchers), lp_fixed_point(instance, solution), 2)
         assert state.free.dtype == state.returning.dtype == np.int32
         free, returning = np.asarray(state.free), np.asarray(state.returning)
         assert free.shape == (instance.num_servers, 2)
@@ -354,7 +355,7 @@ def test_warm_start_stays_where_it_is():
     solution, policy = solve_occ(instance), build_policy("lag", instance)
     copies, dispatchers = 4096, 256
     tables = tables_of(instance, policy, copies, dispatchers, MOST)
-    start = scaled.warm(tables, instance, solution, 8)
+    start = scaled.filled(tables, lp_fixed_point(instance, solution), 8)
     state, _, counts, _ = path(instance, policy, copies, dispatchers, steps=60, replicas=8, state=start)
     total = copies * dispatchers
     before, after = (np.asarray(scaled.occupancy(s, t, total)).mean(axis=0) for s, t in ((start, 0), (state, 60)))
