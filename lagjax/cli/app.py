@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from lagjax.cli.converge import converge
+from lagjax.cli.exact import exact
 from lagjax.cli.solve import solve
 from lagjax.cli.sweep import sweep
 from lagjax.errors import InputError
@@ -23,6 +24,7 @@ app = typer.Typer(
 app.command()(sweep)
 app.command()(converge)
 app.command()(solve)
+app.command()(exact)
 
 # click's base class of command-line faults, which newer typers bring along under a name of their own
 _CommandError: type[Exception] = typer.BadParameter.__mro__[2]
