@@ -13,10 +13,10 @@ from lagjax.exact.stationary import solve_chain, stationary_law
 from lagjax.instance import Instance
 from lagjax.lp import SolverError
 
-GAP = 1e-8  # largest width of the interval that brackets the optimum, relative to it
+GAP = 1e-9  # largest width of the interval that brackets the optimum, relative to it
 _BETTER = 1e-10  # an action is changed for a gain above this, relative to k max s_vr
-_MAX_ROUNDS = 100
-_MAX_SWEEPS = 20_000
+_TOLERANCE = 1e-12  # of the linear equations, relative to the rewards per step, in the last rounds
+_MAX_ROUNDS = 50
 
 
 class Optimum(NamedTuple):
@@ -52,8 +52,8 @@ class _Moves(NamedTuple):
 def optimum(instance: Instance) -> Optimum:
     """Finds the optimum by policy iteration from the greedy policy, and brackets it with a Bellman update.
 
-    Servers of equal scores are exchangeable and counted together. When policy iteration ends with an interval wider than GAP
-    (linear equations of large chains are solved iteratively), relative value iteration goes on from there.
+    Servers of equal scores are exchangeable and counted together. The linear equations of large chains are solved iteratively,
+    the more exactly the more rounds are behind; it ends when no action changes and the interval is narrow.
 
     Raises:
       InputError: the chain has too many states.
@@ -61,29 +61,20 @@ def optimum(instance: Instance) -> Optimum:
     """
     chain = build_chain(instance, equal_servers(instance.scores))
     moves = _moves(instance, chain)
-    bias, updated, action, rounds = _iterate(instance, chain, moves)
-    for _ in range(_MAX_SWEEPS):
-        step = updated - bias
-        lower, upper = float(step.min()), float(step.max())
-        if upper - lower <= GAP * upper:
-            return Optimum((lower + upper) / 2, lower, upper, action, bias - bias[0], chain, rounds)
-        bias = updated - updated[0]
-        updated, action = _bellman(instance, chain, moves, bias, action)
-    raise SolverError(f"the optimum of {chain.num_states:,} states is only known to lie in [{lower:.9g}, {upper:.9g}]")
-
-
-def _iterate(instance, chain, moves):
-    """Policy iteration: bias, its Bellman update, actions, and rounds taken."""
     bias = np.zeros(chain.num_states)
     _, better = _bellman(instance, chain, moves, bias, None)
-    near, action, rounds = None, np.full_like(better, -2), 0  # no table yet
-    while rounds < _MAX_ROUNDS and not np.array_equal(better, action):
-        action, rounds = better, rounds + 1
+    near = None
+    for done in range(_MAX_ROUNDS):
+        action = better
         assign, reward = _fixed(instance, chain, moves, action)
         near = stationary_law(chain, assign)[0] if near is None else near
-        bias = solve_chain(chain, assign, reward, near, bias)
-        updated, better = _bellman(instance, chain, moves, bias - bias[0], action)
-    return bias - bias[0], updated, action, rounds
+        bias = solve_chain(chain, assign, reward, near, bias, tolerance=max(_TOLERANCE, 10.0 ** (-4 - 2 * done)))
+        bias -= bias[0]
+        updated, better = _bellman(instance, chain, moves, bias, action)
+        lower, upper = float((updated - bias).min()), float((updated - bias).max())
+        if np.array_equal(better, action) and upper - lower <= GAP * upper:
+            return Optimum((lower + upper) / 2, lower, upper, action, bias, chain, done + 1)
+    raise SolverError(f"the optimum of {chain.num_states:,} states is only known to lie in [{lower:.9g}, {upper:.9g}]")
 
 
 def _moves(instance, chain):

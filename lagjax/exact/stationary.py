@@ -21,7 +21,6 @@ RESIDUAL = 1e-10  # largest |pi P - pi|_1 accepted; a direct solution leaves abo
 _DIRECT = 1000  # states up to which the equations are solved as dense ones
 _RESTART = 40
 _MAX_RESTARTS = 50
-_TOLERANCE = 1e-13  # of the linear equations, relative to their right side
 
 
 class ExactValue(NamedTuple):
@@ -95,11 +94,11 @@ def stationary_law(chain: Chain, assign: sparse.csr_array) -> tuple[np.ndarray, 
     return law, residual
 
 
-def solve_chain(chain: Chain, assign, right, weight, start, *, transposed: bool = False) -> np.ndarray:
+def solve_chain(chain: Chain, assign, right, weight, start, *, tolerance=1e-13, transposed=False) -> np.ndarray:
     """Solves Z x = right, or its transpose, for Z = I - P + 1 u, u a law: directly if it is small, else by GMRES from `start`.
 
     The stationary law solves Z^T pi = u. For a reward r per step, h = Z^-1 r obeys h + (u h) 1 = r + P h, so that u h is the
-    average reward and h its bias. Few iterations are needed if u and `start` are near the stationary law.
+    average reward and h its bias. `tolerance` bounds |right - Z x| / |right| of GMRES. Few iterations are needed if u and `start` are near the stationary law.
     """
     count = chain.num_states
     if count <= _DIRECT:
@@ -114,7 +113,7 @@ def solve_chain(chain: Chain, assign, right, weight, start, *, transposed: bool 
         return x - assign @ serve(chain, x) + weight @ x
 
     operator = LinearOperator((count, count), matvec=times, dtype=np.float64)
-    return gmres(operator, right, x0=start, rtol=_TOLERANCE, restart=_RESTART, maxiter=_MAX_RESTARTS)[0]
+    return gmres(operator, right, x0=start, rtol=tolerance, restart=_RESTART, maxiter=_MAX_RESTARTS)[0]
 
 
 def _memory(chain):
