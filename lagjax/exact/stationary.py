@@ -98,7 +98,8 @@ def solve_chain(chain: Chain, assign, right, weight, start, *, tolerance=1e-13, 
     """Solves Z x = right, or its transpose, for Z = I - P + 1 u, u a law: directly if it is small, else by GMRES from `start`.
 
     The stationary law solves Z^T pi = u. For a reward r per step, h = Z^-1 r obeys h + (u h) 1 = r + P h, so that u h is the
-    average reward and h its bias. `tolerance` bounds |right - Z x| / |right| of GMRES. Few iterations are needed if u and `start` are near the stationary law.
+    average reward and h its bias. GMRES needs few iterations if u is near the stationary law and `start` near the solution,
+    and ends at |right - Z x| <= tolerance |right|.
     """
     count = chain.num_states
     if count <= _DIRECT:
