@@ -59,12 +59,12 @@ def best_fixed_order(instance: Instance, parts: int = 2) -> BestOrder:
             f"there are {shown} orders to try, at most {MAX_ORDERS:,} are; use fewer parts, servers or task types"
         )
     found = [(*_best_of(instance, blocks), blocks) for blocks in partitions]
-    highest = max(reward for reward, _, _ in found)
-    reward, ranks, blocks = next(one for one in found if one[0] >= highest * (1 - _SAME))
+    highest = max(one[0] for one in found)
+    reward, ranks, _, blocks = next(one for one in found if one[0] >= highest * (1 - _SAME))
     tier = np.empty(instance.scores.shape)
     for v in range(instance.num_types):
         tier[v, [r for b in np.argsort(ranks[v]) for r in blocks[b]]] = np.arange(instance.num_servers)
-    return BestOrder(make_policy("best-order", tier), reward, blocks, candidates)
+    return BestOrder(make_policy("best-order", tier), reward, blocks, sum(one[2] for one in found))
 
 
 def _partitions(groups, parts) -> Iterator[Groups]:
@@ -99,7 +99,7 @@ def _count(instance, blocks):
 
 
 def _best_of(instance, blocks):
-    """Reward and (V, blocks) ranks of the best orders of these blocks."""
+    """Reward and (V, blocks) ranks of the best orders of these blocks, and how many were evaluated."""
     chain = build_chain(instance, blocks)
     count = chain.num_states
     if count > _MAX_STATES:
@@ -116,8 +116,9 @@ def _best_of(instance, blocks):
     )
     choices = itertools.product(np.flatnonzero(fixed).tolist(), *[range(len(ranks))] * (instance.num_types - 1))
     states = np.arange(count)
-    best, found = 0.0, None
+    best, found, tried = 0.0, None, 0
     while batch := list(itertools.islice(choices, max(1, _BATCH_ENTRIES // count**2))):
+        tried += len(batch)
         chosen = team[np.array(batch, dtype=np.int64)]  # (batch, V, N)
         z = np.eye(count) + 1 / count - (1 - rate.sum()) * idle
         z = z - sum(rate[v] * rows[law[v], chosen[:, v], states] for v in range(len(rate)))
@@ -126,7 +127,7 @@ def _best_of(instance, blocks):
         top = int(np.argmax(average >= average.max() * (1 - _SAME)))  # the first of equals, on every machine
         if average[top] > best * (1 + _SAME):
             best, found = float(average[top]), ranks[np.array(batch[top], dtype=np.int64)]
-    return best, found
+    return best, found, tried
 
 
 def _rows(instance, chain):

@@ -1,16 +1,19 @@
 """The optimum: brute force, every policy below it, and what is known of the gallery."""
 
+import itertools
+
 import numpy as np
 import pytest
 from brute_force import best_reward
 
 from lagjax.durations import geometric
+from lagjax.errors import InputError
 from lagjax.exact import best_fixed_order, evaluate, exact_blocking, optimum
 from lagjax.exact import stationary as module
 from lagjax.gallery import priority, specialist
 from lagjax.instance import make_instance
 from lagjax.lp import occ_upper_bound
-from lagjax.policies import POLICIES, build_policy
+from lagjax.policies import POLICIES, build_policy, make_policy
 
 TINY = {
     "geometric": ([[1.8, 1, 0.9], [8, 0.3, 0.2]], geometric(4), [4, 4], 1),
@@ -128,9 +131,25 @@ def test_best_fixed_orders_of_priority(load, together, apart):
 
 def test_the_order_with_only_the_priority_handlers_apart():
     """Priority at load 0.2: 87.76% of OCC-UB with the standard handlers alike, 87.78% with one of them apart."""
-    from lagjax.policies import make_policy
-
     instance = priority(0.2)
     bound = occ_upper_bound(instance, exact_blocking(instance))
     policy = make_policy("apart", [[0, 7, 1, 2, 3, 4, 5, 6], list(range(8))])
     assert 100 * evaluate(instance, policy).reward / bound == pytest.approx(87.76, abs=0.005)
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_best_fixed_order_is_the_best_of_all_orders(k):
+    """Every pair of strict orders of four servers, two of them equal, evaluated one by one as any policy is."""
+    instance = make_instance([[1.8, 1.8, 1, 0.9], [8, 8, 0.2, 0.3]], geometric(4), servers_per_task=k, load=0.4)
+    orders = [np.argsort(order) for order in itertools.permutations(range(4))]
+    rewards = [evaluate(instance, make_policy("any", pair)).reward for pair in itertools.product(orders, orders)]
+    found = best_fixed_order(instance)
+    assert found.candidates == len(rewards) / 2  # renaming the equal servers
+    np.testing.assert_allclose(found.reward, max(rewards), rtol=1e-12)
+
+
+def test_orders_that_are_too_many_are_counted():
+    with pytest.raises(InputError, match="there are about 10\\^21 orders to try, at most 1,000,000"):
+        best_fixed_order(specialist())
+    with pytest.raises(InputError, match="parts is 0"):
+        best_fixed_order(priority(), 0)
