@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from lagjax.cli.converge import converge
+from lagjax.cli.exact import exact
 from lagjax.cli.fluid import fluid
 from lagjax.cli.solve import solve
 from lagjax.cli.sweep import sweep
@@ -25,6 +26,7 @@ app.command()(sweep)
 app.command()(converge)
 app.command()(fluid)
 app.command()(solve)
+app.command()(exact)
 
 # click's base class of command-line faults, which newer typers bring along under a name of their own
 _CommandError: type[Exception] = typer.BadParameter.__mro__[2]

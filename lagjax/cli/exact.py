@@ -1,0 +1,114 @@
+"""`lagjax exact`: stationary values without simulation, beside the optimum."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from lagjax.cli import inputs
+from lagjax.errors import InputError
+
+
+def exact(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[INSTANCE]", help=f"One of {inputs.GALLERY_NAMES}, if it is small enough."),
+    ] = None,
+    load: Annotated[float, typer.Option(help="Load rho, in (0, 1 - k/R].")] = 0.7,
+    policies: Annotated[str | None, typer.Option(help="Policies, as in lag,greedy; all named ones by default.")] = None,
+    scores: inputs.Scores = None,
+    durations: inputs.Durations = None,
+    column: inputs.Column = None,
+    service: inputs.Service = None,
+    per_task: inputs.PerTask = None,
+    sample_papers: inputs.SamplePapers = None,
+    sample_reviewers: inputs.SampleReviewers = None,
+    orientation: inputs.Orientation = None,
+    missing: inputs.Missing = None,
+    conflicts: inputs.Conflicts = None,
+    normalise: inputs.Normalise = False,
+    seed: Annotated[int, typer.Option(help="Seed of the sampling of --scores.")] = 0,
+    selection: inputs.Selection = "canonical",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON rows instead of a table.")] = False,
+) -> None:
+    """Solve a small system exactly: policies, their upper bound, and the best that any policy can do.
+
+    Example: lagjax exact priority --load 0.2
+    """
+    from lagjax.exact import evaluate, exact_blocking, optimum
+    from lagjax.lp import check_selection, occ_upper_bound
+    from lagjax.policies import POLICIES, build_policy
+
+    files = inputs.FileOptions(
+        scores,
+        durations,
+        column,
+        service,
+        per_task,
+        sample_papers,
+        sample_reviewers,
+        orientation,
+        missing,
+        conflicts,
+        normalise,
+    )
+    if name is None and scores is None:
+        raise InputError(
+            "nothing to solve; name a gallery instance (as in: lagjax exact priority) or give --scores FILE"
+        )
+    check_selection(selection)
+    chosen = inputs.policies_of(policies, tuple(POLICIES))
+    (instance,) = inputs.instances([name] if name else [], files, seed)
+    instance = instance.with_load(load)
+    best = optimum(instance)
+    blocking = exact_blocking(instance)
+    bound = occ_upper_bound(instance, blocking)
+    rows = []
+    for policy in chosen:
+        value = evaluate(instance, build_policy(policy, instance, selection))
+        rows.append(
+            {
+                "instance": instance.name,
+                "load": round(instance.load, 9),
+                "policy": policy,
+                "reward_per_step": value.reward,
+                "blocking": value.blocking,
+                "percent_of_occ_ub": 100 * value.reward / bound,
+                "percent_of_optimum": 100 * value.reward / best.reward,
+                "optimal_reward": best.reward,
+                "states": value.states,
+            }
+        )
+    if as_json:
+        typer.echo(json.dumps(rows, indent=1))
+        return
+    typer.echo(_render(instance, rows, best, blocking, bound))
+
+
+def _render(instance, rows, best, blocking, bound):
+    from lagjax.tables import align
+
+    lines = [
+        [
+            row["policy"],
+            f"{row['reward_per_step']:.6g}",
+            f"{row['percent_of_occ_ub']:.2f}",
+            f"{row['percent_of_optimum']:.2f}",
+            f"{100 * row['blocking']:.3f}",
+            f"{row['states']:,}",
+        ]
+        for row in rows
+    ]
+    return "\n".join(
+        [
+            f"{instance.name}: R = {instance.num_servers} servers, V = {instance.num_types} task types, k = "
+            f"{instance.servers_per_task}, load {instance.load:.4g} (feasible up to {instance.max_load:.4g})",
+            f"optimum {best.reward:.9g} reward per step, {100 * best.reward / bound:.2f}% of OCC-UB, over "
+            f"{best.chain.num_states:,} states with equal servers counted together",
+            f"OCC-UB = OPT(OCC-LP(B)) = {bound:.9g} at the exact blocking B = {blocking:.6g}",
+            "",
+            align(["policy", "reward per step", "% of OCC-UB", "% of optimum", "blocked %", "states"], lines),
+        ]
+    )

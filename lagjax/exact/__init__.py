@@ -1,0 +1,17 @@
+"""Ground truth for small systems: exact stationary values, exact blocking, the optimum, and the best fixed order."""
+
+from lagjax.exact.blocking import exact_blocking, geometric_blocking
+from lagjax.exact.optimum import Optimum, optimum
+from lagjax.exact.orders import BestOrder, best_fixed_order
+from lagjax.exact.stationary import ExactValue, evaluate
+
+__all__ = [
+    "BestOrder",
+    "ExactValue",
+    "Optimum",
+    "best_fixed_order",
+    "evaluate",
+    "exact_blocking",
+    "geometric_blocking",
+    "optimum",
+]

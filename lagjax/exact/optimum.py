@@ -1,0 +1,124 @@
+"""The best average reward of all work-conserving policies at one copy of every server, and what it does in every state."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from lagjax.exact.chain import Chain, assign_matrix, build_chain, serve, starts
+from lagjax.exact.groups import equal_servers
+from lagjax.exact.stationary import solve_chain, stationary_law
+from lagjax.instance import Instance
+from lagjax.lp import SolverError
+
+GAP = 1e-9  # largest width of the interval that brackets the optimum, relative to it
+_BETTER = 1e-10  # an action is changed for a gain above this, relative to k max s_vr
+_TOLERANCE = 1e-12  # of the linear equations, relative to the rewards per step, in the last rounds
+_MAX_ROUNDS = 50
+
+
+class Optimum(NamedTuple):
+    """The optimum, over all policies that serve a task whenever k servers are free.
+
+    Attributes:
+      reward: per step.
+      lower, upper: the least and largest step of the last Bellman update; they bracket the optimum whatever the solver did.
+      action: (V, N) int, the team that serves a type-v task, a row of `chain.teams`; -1 where the task is lost.
+      bias: (N,) relative value of the states; 0 for the empty system, state 0.
+      chain: the states (`free`, per group of `groups`, and what else they hold), with equal servers counted together.
+      rounds: of policy iteration.
+    """
+
+    reward: float
+    lower: float
+    upper: float
+    action: np.ndarray
+    bias: np.ndarray
+    chain: Chain
+    rounds: int
+
+
+class _Moves(NamedTuple):
+    """For each law and team: the states in which it fits, with where it leads and how (see `starts`)."""
+
+    fits: list[np.ndarray]
+    to: list[list[np.ndarray]]
+    weight: list[list[np.ndarray]]
+    reward: np.ndarray  # (V, T)
+
+
+def optimum(instance: Instance) -> Optimum:
+    """Finds the optimum by policy iteration from the greedy policy, and brackets it with a Bellman update.
+
+    Servers of equal scores are exchangeable and counted together. The linear equations of large chains are solved iteratively,
+    the more exactly the more rounds are behind; it ends when no action changes and the interval is narrow.
+
+    Raises:
+      InputError: the chain has too many states.
+      SolverError: the interval stayed wider than GAP.
+    """
+    chain = build_chain(instance, equal_servers(instance.scores))
+    moves = _moves(instance, chain)
+    bias = np.zeros(chain.num_states)
+    _, better = _bellman(instance, chain, moves, bias, None)
+    near = None
+    for done in range(_MAX_ROUNDS):
+        action = better
+        assign, reward = _fixed(instance, chain, moves, action)
+        near = stationary_law(chain, assign)[0] if near is None else near
+        bias = solve_chain(chain, assign, reward, near, bias, tolerance=max(_TOLERANCE, 10.0 ** (-4 - 2 * done)))
+        bias -= bias[0]
+        updated, better = _bellman(instance, chain, moves, bias, action)
+        lower, upper = float((updated - bias).min()), float((updated - bias).max())
+        if np.array_equal(better, action) and upper - lower <= GAP * upper:
+            return Optimum((lower + upper) / 2, lower, upper, action, bias, chain, done + 1)
+    raise SolverError(f"the optimum of {chain.num_states:,} states is only known to lie in [{lower:.9g}, {upper:.9g}]")
+
+
+def _moves(instance, chain):
+    fits = [np.flatnonzero(np.all(chain.free >= team, axis=1)) for team in chain.teams]
+    both = [
+        [starts(chain, law, team, states) for team, states in enumerate(fits)]
+        for law in range(chain.service.law.max() + 1)
+    ]
+    scores = instance.scores[:, [members[0] for members in chain.groups]]
+    return _Moves(
+        fits, [[x[0] for x in row] for row in both], [[x[1] for x in row] for row in both], scores @ chain.teams.T
+    )
+
+
+def _bellman(instance, chain, moves, bias, action):
+    """One update of the relative values, and its maximising actions; those of `action` stay where they are as good."""
+    later = serve(chain, bias)
+    idle = later[chain.stay]
+    best = np.full((instance.num_types, chain.num_states), -np.inf)
+    chosen = np.full(best.shape, -1, dtype=np.int64)
+    kept = np.full(best.shape, -np.inf)
+    for team, states in enumerate(moves.fits):
+        values = [later[to[team]] @ weight[team] for to, weight in zip(moves.to, moves.weight, strict=True)]
+        for v, law in enumerate(chain.service.law):
+            value = moves.reward[v, team] + values[law]
+            higher = value > best[v, states]
+            best[v, states[higher]], chosen[v, states[higher]] = value[higher], team
+            if action is not None:
+                same = action[v, states] == team
+                kept[v, states[same]] = value[same]
+    lost = np.isinf(best)
+    if action is not None:
+        tolerance = _BETTER * float(np.abs(moves.reward).max())
+        chosen = np.where(kept >= best - tolerance, action, chosen)
+    rate = np.asarray(instance.arrival_rate)
+    return (1 - rate.sum()) * idle + rate @ np.where(lost, idle, best), chosen
+
+
+def _fixed(instance, chain, moves, action):
+    """The assignment matrix and the reward per step of a table of actions."""
+    taken, reward = [], np.zeros(chain.num_states)
+    for v, rate in enumerate(instance.arrival_rate):
+        states = np.flatnonzero(action[v] >= 0)
+        shape = (chain.num_states, len(chain.teams))
+        taken.append(sparse.csr_array((np.full(len(states), rate), (states, action[v, states])), shape=shape))
+        reward[states] += rate * moves.reward[v, action[v, states]]
+    return assign_matrix(chain, taken), reward
