@@ -114,7 +114,7 @@ def test_solve_prints_the_solution(lagjax):
     assert f"{solution.objective:.9g}" in out and "standard 5" in out
 
 
-@pytest.mark.parametrize("command", ["sweep", "solve", "converge", "fluid"])
+@pytest.mark.parametrize("command", ["sweep", "solve", "converge", "fluid", "exact"])
 def test_help_has_an_example(lagjax, command):
     code, out, _ = lagjax(command, "--help")
     assert code == 0
