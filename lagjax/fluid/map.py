@@ -107,10 +107,15 @@ def fluid_map(system: FluidSystem, x) -> jax.Array:
     law = jnp.asarray(system.law, x.dtype)
     of_law = [jnp.sum(rates[..., np.flatnonzero(np.equal(system.law_of_type, j)), :], axis=-2) for j in range(len(law))]
     taken = sum(of_law[1:], of_law[0])
-    started = sum((a[..., None] * p for a, p in zip(of_law[1:], law[1:], strict=True)), of_law[0][..., None] * law[0])
-    free = x[..., 0] - taken + x[..., 1]
-    busy = jnp.concatenate([x[..., 2:], jnp.zeros_like(x[..., :1])], axis=-1) + started
-    return jnp.concatenate([free[..., None], busy], axis=-1)
+    is_free = jnp.arange(x.shape[-1]) == 0
+    stayed = jnp.where(is_free, x - taken[..., None], 0)
+    started = sum(a[..., None] * _padded(p, 1, 0) for a, p in zip(of_law, law, strict=True))
+    return _padded(x, -1, 1) + (stayed + started)  # one expression over all of x: XLA makes one pass of it
+
+
+def _padded(x, before, after):
+    """Zeros added to, or entries taken off, the last axis."""
+    return lax.pad(x, jnp.zeros((), x.dtype), [(0, 0, 0)] * (x.ndim - 1) + [(before, after, 0)])
 
 
 def iterate(step: Callable[[jax.Array], jax.Array], x, steps: int) -> jax.Array:
