@@ -33,13 +33,14 @@ def random_fluid(seed, rule, **options):
 
 
 def random_states(rng, count, servers, stages):
-    """(count, servers, stages) rows summing to 1: Dirichlet, vertices, nearly all busy, and free fractions on a grid."""
+    """(count, servers, stages) rows summing to 1: Dirichlet, vertices, mostly free, nearly all busy, free fractions on a grid."""
     states = np.concatenate([rng.dirichlet(np.full(stages, a), (count, servers)) for a in (0.2, 1, 5)])[::3][:count]
-    kind = np.arange(count) % 4
+    kind = np.arange(count) % 6
     vertices = np.eye(stages)[rng.integers(0, stages, (count, servers))]
     states[kind == 1] = vertices[kind == 1]
     states[kind == 2, :, 0] *= 0.05
-    states[kind == 3, :, 0] = np.round(4 * states[kind == 3, :, 0]) / 4
+    states[kind >= 4, :, 0] = rng.uniform(0.3, 1, states[kind >= 4, :, 0].shape)
+    states[kind == 3, :, 0] = rng.integers(0, 5, states[kind == 3, :, 0].shape) / 4
     rest = states[..., 1:].sum(axis=-1, keepdims=True)
     even = np.full_like(states[..., 1:], 1 / (stages - 1))
     busy = np.divide(states[..., 1:], rest, out=even, where=rest > 0)

@@ -39,7 +39,8 @@ def test_the_formulas_written_out(rule, laws, servers_per_task, longest):
     system = fluid_system(instance, policy)
     assert len(system.law) == laws if longest > 1 else len(system.law) == 1
     states = random_states(np.random.default_rng(3), 60, instance.num_servers, longest + 1)
-    assert np.any(states[..., 0].sum(axis=1) < servers_per_task)  # shortage: what is free is taken
+    short = states[..., 0].sum(axis=1) < servers_per_task
+    assert 5 < short.sum() < 40  # shortage: what is free is taken
     moved, rates = np.asarray(apply(system, states)), np.asarray(rates_at(system, states))
     for x, y, u in zip(states, moved, rates, strict=True):
         plain_u, plain_y = written_out(instance, policy, x)
@@ -145,7 +146,9 @@ def test_derivatives_are_finite_differences(rule):
     compared = 0
     system = jax.tree.map(jnp.asarray, random_fluid(20, rule, servers_per_task=2))
     toward = rng.normal(size=(5, 5))
-    states = jnp.asarray(rng.dirichlet(np.ones(5), (40, 5)))
+    states = rng.dirichlet(np.ones(5), (40, 5))
+    states[8:, :, 0] += 0.6  # most with enough for a task
+    states = jnp.asarray(states / states.sum(axis=2, keepdims=True))
     found = gradients(states, system, toward)
     assert all(np.all(np.isfinite(g)) for g in found)
     point = states, system.weight, system.arrival_rate, system.law
