@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+_TRIANGLE = 16
+
 
 class Ends(NamedTuple):
     """Where a budget ends.
@@ -39,10 +41,24 @@ def budget_ends(budget, capacity, tier) -> Ends:
 
 
 def _one_order(budget, capacity, tier):
-    """(..., 1, B) the tier: capacity up to each is a product with a 0/1 matrix, and those that fit are counted."""
-    within = tier[..., 0][..., None, :] <= jnp.arange(tier.shape[-2], dtype=tier.dtype)[:, None]
-    upto = jnp.matmul(within.astype(capacity.dtype), capacity, precision=lax.Precision.HIGHEST)
-    return jnp.sum(upto <= budget[..., None, :], axis=-2, keepdims=True, dtype=tier.dtype)
+    """(..., 1, B) the tier: that of the first server, in the order of filling, up to which there is more than the budget."""
+    order = jnp.argsort(tier[..., 0], axis=-1, stable=True)
+    in_order = capacity[order] if capacity.ndim == 2 else jnp.take_along_axis(capacity, order[..., None], axis=-2)
+    beyond = _running_sum(in_order) > budget[..., None, :]
+    tiers = jnp.take_along_axis(tier, order[..., None], axis=-2)
+    return jnp.min(jnp.where(beyond, tiers, tier.shape[-2]), axis=-2, keepdims=True)
+
+
+def _running_sum(x):
+    """Sums along axis -2 by products with small triangles: linear in its length, where XLA's cumsum and scans are slower."""
+    length, lanes = x.shape[-2:]
+    blocks = -(-length // _TRIANGLE)
+    padding = [(0, 0)] * (x.ndim - 2) + [(0, blocks * _TRIANGLE - length), (0, 0)]
+    split = jnp.pad(x, padding).reshape(*x.shape[:-2], blocks, _TRIANGLE, lanes)
+    triangle = jnp.tril(jnp.ones((_TRIANGLE, _TRIANGLE), x.dtype))
+    within = jnp.matmul(triangle, split, precision=lax.Precision.HIGHEST)
+    before = jnp.cumsum(within[..., -1, :], axis=-2) - within[..., -1, :]
+    return (within + before[..., None, :]).reshape(*x.shape[:-2], -1, lanes)[..., :length, :]
 
 
 def _order_per_lane(budget, capacity, tier):

@@ -159,10 +159,13 @@ def _program(mesh, options):
 def _cycle(step, state, returned):
     """(L, R, d+1) the shortest cycle on which one of the states lies, or None."""
     back = np.asarray(_changes(step, jnp.asarray(state), 4 * state.shape[-1])) <= returned
-    if not back.any():
+    for length in np.flatnonzero(back.any(axis=1)) + 1:
+        on_it = back[length - 1 :: length].all(axis=0)  # every time round: a slow trajectory moves on
+        if on_it.any():
+            break
+    else:
         return None
-    length = int(np.flatnonzero(back.any(axis=1))[0]) + 1
-    x = jnp.asarray(state[np.flatnonzero(back[length - 1])[0]][None])
+    x = jnp.asarray(state[np.flatnonzero(on_it)[0]][None])
     states = []
     for _ in range(length):
         states.append(np.asarray(x[0], np.float64))

@@ -74,6 +74,7 @@ def fluid_system(instance: Instance, policy: Policy) -> FluidSystem:
     )  # fmt: skip
 
 
+@jax.jit
 def assignment_rates(system: FluidSystem, x) -> jax.Array:
     """(..., V, R) u_vr(x) = lambda_v waterfill_r(k, phi; tiers and weights of type v), servers per step.
 
@@ -91,12 +92,14 @@ def assignment_rates(system: FluidSystem, x) -> jax.Array:
     return jnp.moveaxis(rates.reshape(-1, *phi.shape), (0, 1), (-2, -1))
 
 
+@jax.jit
 def fluid_reward(system: FluidSystem, x) -> jax.Array:
     """(...) sum s_vr u_vr(x), reward per step and per copy."""
     rates = assignment_rates(system, x)
     return jnp.sum(jnp.asarray(system.scores, rates.dtype) * rates, axis=(-2, -1))
 
 
+@jax.jit
 def fluid_map(system: FluidSystem, x) -> jax.Array:
     """G(x), of the shape of x. Rows keep their sum.
 

@@ -26,7 +26,8 @@ class Spectrum:
     """Eigenvalues of the derivative of G on the tangent space.
 
     Attributes:
-      eigenvalues: complex, the largest modulus first; those that are exactly 0 are left out.
+      eigenvalues: complex, the largest modulus first; those at 0 are left out, but where types have several laws
+        rounding can make defective ones as large as 1e-2.
       whole: whether these are all; otherwise the leading ones.
       radius: the largest modulus, 0 if there is none: near the fixed point distances shrink by this factor per step.
       direction: (R, d+1) real tangent direction along which they do so, rows summing to 0, of largest entry 1.

@@ -110,7 +110,8 @@ def verify(
     system = fluid_system(instance, built)
     with jax.enable_x64(True):
         point = lp_fixed_point(instance, solution) if of_lp else np.asarray(fixed_point(system).state)
-        residual, reward = map(float, _residual_and_reward(system, point))
+        residual = float(jnp.max(jnp.abs(fluid_map(system, point) - point)))
+        reward = float(fluid_reward(system, point))
         kink = nearest_kink(system, point)
         local, sides = _largest_spectrum(system, point, kink, seed)
         step = jax.tree_util.Partial(fluid_map, system)
@@ -120,11 +121,6 @@ def verify(
         instance.name, round(instance.load, 9), built.name, selection, point, residual, reward,
         occ_upper_bound(instance, 0.0), local, sides, kink, trajectories, _rate(trajectories), seed,
     )  # fmt: skip
-
-
-@jax.jit
-def _residual_and_reward(system, point):
-    return jnp.max(jnp.abs(fluid_map(system, point) - point)), fluid_reward(system, point)
 
 
 def _starts(step, point, direction, count, seed):
