@@ -165,11 +165,12 @@ def without_waterfill(system, x):
 
     from lagjax.fluid import map as fluid
 
-    def hundredth(budget, capacity, tier, weight):
-        return capacity * jnp.full(tier.shape, 0.01, capacity.dtype)
+    def hundredth(system, x):
+        free = jnp.asarray(x)[..., 0]
+        return free[..., None, :] * (0.01 * jnp.asarray(system.arrival_rate, free.dtype)[:, None])
 
-    with mock.patch.object(fluid, "waterfill", hundredth):
-        return fluid.fluid_map(system, x)
+    with mock.patch.object(fluid, "assignment_rates", hundredth):
+        return fluid.fluid_map.__wrapped__(system, x)
 
 
 def lagjax_loop(system, starts, steps, of=None):
@@ -250,17 +251,18 @@ def measure(name, args):
 
 
 def variants(system):
-    """The system itself, with every server twice (and twice the load), and with durations twice as long."""
+    """The system itself, with every server twice and four times (and as much load), and with durations twice as long."""
     import dataclasses
 
-    tier, law = np.asarray(system.tier), np.asarray(system.law)
-    twice = dataclasses.replace(
-        system, scores=np.tile(system.scores, 2), arrival_rate=2 * np.asarray(system.arrival_rate),
-        tier=np.concatenate([2 * tier, 2 * tier + 1], axis=1), weight=np.tile(system.weight, 2),
-    )  # fmt: skip
-    return {
-        "starts": system, "R": twice, "d": dataclasses.replace(system, law=np.repeat(law, 2, axis=1) / 2),
-    }  # fmt: skip
+    def more(times):
+        tier, copies = np.asarray(system.tier), np.arange(times)
+        return dataclasses.replace(
+            system, scores=np.tile(system.scores, times), arrival_rate=times * np.asarray(system.arrival_rate),
+            tier=np.concatenate([times * tier + i for i in copies], axis=1), weight=np.tile(system.weight, times),
+        )  # fmt: skip
+
+    longer = dataclasses.replace(system, law=np.repeat(system.law, 2, axis=1) / 2)
+    return {"starts": system, "R": more(2), "R again": more(4), "d": longer}
 
 
 def scaling(name, args):
@@ -279,9 +281,8 @@ def scaling(name, args):
     for run in cases.values():
         run()
     spent = timed(cases, args.rounds)
-    return {
-        what: statistics.median(np.divide(spent[what], spent["one"])) for what in cases if what != "one"
-    }  # fmt: skip
+    over = {what: "R" if what == "R again" else "one" for what in cases if what != "one"}
+    return {what: statistics.median(np.divide(spent[what], spent[base])) for what, base in over.items()}
 
 
 def full(starts, steps):
@@ -337,10 +338,10 @@ def main(argv=None):
                 shown += [f"{row['times_numba']:.2f}", f"{row['numpy_times']:.1f}", f"{row['gap']:.0e}"]
                 shown += [f"{row['first_seconds']:.1f}"]
                 print(f"{name:30s}" + "".join(f"{x:>9s}" for x in shown), flush=True)
-            print(f"{'cost of twice as much':30s}" + "".join(f"{c:>9s}" for c in ("starts", "R", "d")))
+            print(f"{'cost of twice as much':30s}" + "".join(f"{c:>9s}" for c in ("starts", "R", "R again", "d")))
             for name in args.instances:
                 page["scaling"][name] = row = scaling(name, args)
-                print(f"{name:30s}" + "".join(f"{row[c]:9.2f}" for c in ("starts", "R", "d")), flush=True)
+                print(f"{name:30s}" + "".join(f"{row[c]:9.2f}" for c in ("starts", "R", "R again", "d")), flush=True)
     if args.json:
         args.json.write_text(json.dumps(page, indent=1))
 

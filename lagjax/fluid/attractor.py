@@ -19,6 +19,7 @@ from lagjax.fluid.starts import Starts
 
 BLOCK = 8  # starts iterated together: their states stay in a core's cache
 RECORDS = 400  # distances kept per start
+MOST_STEPS = 2**31 - 1
 CALLS = 20  # of the compiled program: how often progress is reported
 RETURNED = 64  # times eps: change below which a state has come back (1.4e-14 in float64)
 _MOST_FOLLOWED = 64  # unsettled trajectories that are looked at for cycles
@@ -88,7 +89,7 @@ def find_attractor(
     Raises:
       InputError: arguments that cannot be used.
     """
-    whole_number("steps", steps, 1)
+    whole_number("steps", steps, 1, MOST_STEPS)
     target = jnp.asarray(fixed_point)
     if target.dtype != fixed_point.dtype:
         raise InputError(

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from lagjax.engine.checks import whole_number
-from lagjax.fluid.attractor import Attractor, find_attractor, tolerance_of
+from lagjax.fluid.attractor import MOST_STEPS, Attractor, find_attractor, tolerance_of
 from lagjax.fluid.fixed_point import fixed_point, lp_fixed_point
 from lagjax.fluid.kinks import Kink, nearest_kink
 from lagjax.fluid.map import FluidSystem, fluid_map, fluid_reward, fluid_system
@@ -22,7 +22,7 @@ from lagjax.lp import occ_upper_bound, solve_occ
 from lagjax.policies import Policy, build_policy
 
 DEFAULT_STARTS = 200
-LEAST_STEPS, MOST_STEPS = 500, 100_000  # when the caller names no number of steps
+LEAST_STEPS, ENOUGH_STEPS = 500, 100_000  # when the caller names no number of steps
 AT_A_KINK = 1e-9  # distance at which the derivative is taken to jump at the fixed point itself
 _MOST_WORST, _WORST_SHARE = 16, 8  # starts found by ascent: one in 8, at most 16
 _SIDES, _ASIDE = 32, 1e-6  # directions in which the sides of a kink are looked for, and how far
@@ -103,7 +103,7 @@ def verify(
     whole_number("starts", starts, 1, MOST_STARTS)
     whole_number("seed", seed, 0, 2**64 - 1)
     if steps is not None:
-        whole_number("steps", steps, 1)
+        whole_number("steps", steps, 1, MOST_STEPS)
     solution = solve_occ(instance, selection=selection)
     of_lp = policy == "lag"
     built = build_policy(policy, instance, selection) if isinstance(policy, str) else policy
@@ -151,7 +151,7 @@ def _enough(radius, point):
     """Steps after which what the slowest eigenvalue leaves is within the tolerance, and no copy of the start is in service."""
     tolerance = tolerance_of(np.float64)
     settle = math.log(tolerance) / math.log(radius) if 0 < radius < 1 else 0.0 if radius == 0 else math.inf
-    return int(min(MOST_STEPS, max(LEAST_STEPS, 2 * point.shape[1] + math.ceil(min(1.2 * settle, MOST_STEPS)))))
+    return int(min(ENOUGH_STEPS, max(LEAST_STEPS, 2 * point.shape[1] + math.ceil(min(1.2 * settle, ENOUGH_STEPS)))))
 
 
 def _rate(trajectories: Attractor) -> float | None:
