@@ -94,6 +94,11 @@ def mean_duration(laws) -> np.ndarray:
     return laws @ np.arange(1, laws.shape[-1] + 1)
 
 
+def survival(laws) -> np.ndarray:
+    """Returns P(D >= i), i = 1..d, of each law along the last axis of `laws`."""
+    return np.cumsum(np.asarray(laws)[..., ::-1], axis=-1)[..., ::-1]
+
+
 def stack_laws(laws) -> np.ndarray:
     """Returns (V, d) laws padded with zero probability to the longest support d."""
     d = max(len(law) for law in laws)

@@ -12,6 +12,7 @@ from lagjax.cli import inputs
 from lagjax.cli.outputs import check_writable
 from lagjax.cli.terminal import note, progress_bar, use_all_cores
 from lagjax.errors import InputError
+from lagjax.policies import POLICIES
 
 DEFAULT_FOLDER = Path("lagjax-fluid")
 
@@ -79,13 +80,12 @@ def fluid(
         )
     (instance,) = inputs.instances([name] if name else [], files, seed)
     instance = instance.with_load(min(0.8, inputs.default_loads(instance)[-1]) if load is None else load)
-    chosen, *more = inputs.policies_of(policy, ("lag",))
-    if more:
-        raise InputError(f"--policy '{policy}' names {1 + len(more)} policies; the fluid map is that of one policy")
+    if policy not in POLICIES:
+        raise InputError(f"--policy: no policy '{policy}'; choose one policy of {', '.join(POLICIES)}")
     folder = out if out is not None else (None if as_json else DEFAULT_FOLDER)
     check_writable(folder, None)
     with progress_bar("fluid", unit="steps") as progress:
-        report = verify(instance, chosen, selection=selection, starts=starts, steps=steps, seed=seed, progress=progress)
+        report = verify(instance, policy, selection=selection, starts=starts, steps=steps, seed=seed, progress=progress)
     text = describe(report)
     if folder is not None:
         write_whole(folder / "fluid.png", lambda path: plot_fluid(report).savefig(path, dpi=150))
@@ -112,6 +112,10 @@ def _json(report):
             "spectral_radius": report.spectrum.radius,
             "measured_rate": report.measured_rate,
             "kink_distance": report.kink.distance,
+            "kink_task": report.tasks[report.kink.task_type],
+            "kink_cause": report.kink.cause,
+            "sides": report.sides,
+            "settled": int((found.distance[-1] <= found.tolerance).sum()),
             "starts": found.distance.shape[1],
             "steps": int(found.times[-1]),
             "max_final_distance": found.max_final_distance,

@@ -31,6 +31,9 @@ def geometric_blocking(num_servers: int, total_rate: float, mean: float, servers
     Raises:
       InputError: an argument outside its range.
     """
+    for field, value in (("num_servers", num_servers), ("servers_per_task", servers_per_task)):
+        if value != int(value) or value < 1:
+            raise InputError(f"{field} is {value!r}; give a whole number, 1 or more")
     if not 1 <= servers_per_task <= num_servers:
         raise InputError(f"servers_per_task is {servers_per_task!r}; give a whole number from 1 to {num_servers}")
     if not 0 < total_rate <= 1 + 1e-12:

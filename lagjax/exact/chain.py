@@ -71,8 +71,8 @@ def build_chain(instance: Instance, groups: Groups) -> Chain:
     service = service_of(instance)
     if service.longest and instance.total_rate > 1 - 1e-9:
         raise InputError(
-            f"instance '{instance.name}' has an arrival at every step and durations that are not geometric, so its chain may "
-            "have several stationary laws; lower the load"
+            f"instance '{instance.name}' has an arrival at every step and durations of one step, or not geometric, so its "
+            "chain may have several stationary laws; lower the load"
         )
     sizes = [len(members) for members in groups]
     k = instance.servers_per_task

@@ -15,6 +15,7 @@ from jax.sharding import PartitionSpec
 from lagjax.engine.checks import whole_number
 from lagjax.engine.devices import compiler_options, place_replicas
 from lagjax.errors import InputError
+from lagjax.fluid.checks import check_precision, check_rows, checked_state
 from lagjax.fluid.starts import Starts
 
 BLOCK = 8  # starts iterated together: their states stay in a core's cache
@@ -22,6 +23,8 @@ RECORDS = 400  # distances kept per start
 MOST_STEPS = 2**31 - 1
 CALLS = 20  # of the compiled program: how often progress is reported
 RETURNED = 64  # times eps: change below which a state has come back (1.4e-14 in float64)
+CONFIRMED = 100_000  # more steps after which a cycle is where it was, to one eps a step,
+NO_NEARER = 0.999  # and its distance from x* is at least this part of what it was
 _MOST_FOLLOWED = 64  # unsettled trajectories that are looked at for cycles
 
 
@@ -74,9 +77,9 @@ def find_attractor(
 ) -> Attractor:
     """Iterates a map from many starts at once and says what became of them.
 
-    An unsettled trajectory is followed for 4 (d+1) more steps; when it comes back to where it was, to rounding, it is on a cycle.
-    A slow trajectory moves by more than that and stays undecided. Results do not depend on the number of devices nor on how many
-    starts run together.
+    An unsettled trajectory is followed for 4 (d+1) more steps; when it comes back to where it was, to rounding, every time
+    round, and is still there after a hundred thousand more, it is on a cycle. A slow trajectory has moved on by then and stays
+    undecided. Results do not depend on the number of devices nor on how many starts run together.
 
     Args:
       step: the map, on (N, R, d+1); a `jax.tree_util.Partial` of `fluid_map`, or any function.
@@ -90,17 +93,19 @@ def find_attractor(
       InputError: arguments that cannot be used.
     """
     whole_number("steps", steps, 1, MOST_STEPS)
+    check_precision("fixed_point", checked_state("fixed_point", fixed_point))
     target = jnp.asarray(fixed_point)
-    if target.dtype != fixed_point.dtype:
-        raise InputError(
-            f"fixed_point is {fixed_point.dtype} but JAX computes in {target.dtype}; put the call inside "
-            "`with jax.enable_x64(True):`, or give a float32 fixed point"
-        )
+    if not isinstance(starts, Starts) or len(starts.state) == 0:
+        raise InputError("starts has none; make them with make_starts(count, fixed_point)")
     if starts.state.shape[1:] != target.shape:
         raise InputError(f"starts have states of shape {starts.state.shape[1:]}; the fixed point has {target.shape}")
+    check_rows("starts", np.asarray(starts.state))
     step = step if isinstance(step, jax.tree_util.Partial) else jax.tree_util.Partial(step)
     count, eps = len(starts.state), float(jnp.finfo(target.dtype).eps)
-    devices = list(jax.local_devices() if devices is None else devices)
+    moved = jnp.abs(step(target[None]) - target)
+    if not float(moved.max()) <= tolerance_of(target.dtype):
+        raise InputError(f"fixed_point is none of this map: it moves by {float(moved.max()):.3g} in one step")
+    devices = list(devices or jax.local_devices())
     blocks = -(-count // BLOCK)
     blocks = -(-blocks // len(devices)) * len(devices) if blocks > len(devices) else blocks
     placed = place_replicas(blocks, devices)
@@ -118,7 +123,8 @@ def find_attractor(
     final = np.asarray(state).reshape(-1, *target.shape)[:count]
     tolerance = tolerance_of(target.dtype)
     unsettled = np.flatnonzero(~(distance[-1] <= tolerance))
-    cycle = _cycle(step, final[unsettled[:_MOST_FOLLOWED]], RETURNED * eps) if unsettled.size else None
+    farthest = unsettled[np.argsort(-distance[-1, unsettled], kind="stable")][:_MOST_FOLLOWED]
+    cycle = _cycle(step, target, final[farthest], eps) if unsettled.size else None
     verdict = "true" if not unsettled.size else "undecided" if cycle is None else "false"
     return Attractor(
         verdict, times, distance, starts.kind, None if cycle is None else len(cycle), cycle, final, tolerance
@@ -157,21 +163,31 @@ def _program(mesh, options):
     return jax.jit(sharded, compiler_options=dict(options) or None)
 
 
-def _cycle(step, state, returned):
-    """(L, R, d+1) the shortest cycle on which one of the states lies, or None."""
-    back = np.asarray(_changes(step, jnp.asarray(state), 4 * state.shape[-1])) <= returned
+def _cycle(step, target, state, eps):
+    """(L, R, d+1) the shortest cycle on which one of the states (N, R, d+1) lies, or None. The first is the farthest out."""
+    back = np.asarray(_changes(step, jnp.asarray(state), 4 * state.shape[-1])) <= RETURNED * eps
     for length in np.flatnonzero(back.any(axis=1)) + 1:
-        on_it = back[length - 1 :: length].all(axis=0)  # every time round: a slow trajectory moves on
-        if on_it.any():
+        on_it = np.flatnonzero(back[length - 1 :: length].all(axis=0))
+        if on_it.size == 0:
+            continue
+        x = jnp.asarray(state[on_it[:1]])
+        steps = -(-CONFIRMED // int(length)) * int(length)
+        later = _advanced(step, x, np.int32(steps))
+        stayed = float(jnp.max(jnp.abs(later - x))) <= steps * eps
+        if stayed and float(total_variation(later, target)[0]) >= NO_NEARER * float(total_variation(x, target)[0]):
             break
     else:
         return None
-    x = jnp.asarray(state[np.flatnonzero(on_it)[0]][None])
     states = []
     for _ in range(length):
         states.append(np.asarray(x[0], np.float64))
         x = step(x)
     return np.stack(states)
+
+
+@jax.jit
+def _advanced(step, x, steps):
+    return lax.fori_loop(0, steps, lambda _, x: step(x), x)
 
 
 @functools.partial(jax.jit, static_argnames="steps")

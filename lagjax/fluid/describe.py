@@ -7,7 +7,6 @@ import math
 from lagjax.fluid.verify import AT_A_KINK, FluidReport
 
 VERDICTS = {
-    True: "ATTRACTOR: every trajectory that was followed settles at the fixed point.",
     False: "NO ATTRACTOR",
     "undecided": "UNDECIDED: trajectories had not settled",
 }
@@ -33,12 +32,15 @@ def describe(report: FluidReport) -> str:
             else f"distances shrink by {report.measured_rate:.6g} per step: {_pace(report.measured_rate)}"
         ),
         f"nearest kink   {report.kink.distance:.3g} away in the l1 norm of the free fractions: "
-        f"task type {report.kink.task_type}, {report.kink.cause}",
-        f"trajectories   {count} starts, {steps:,} steps; {settled} ended within {found.tolerance:.1e} of the fixed point, the "
-        f"farthest at {found.max_final_distance:.2e}",
+        f"task type {report.tasks[report.kink.task_type]}, {report.kink.cause}"
+        + ("" if report.kink.server is None else f" ({report.servers[report.kink.server]})"),
+        f"trajectories   {count} followed, {steps:,} steps each; {settled} ended within {found.tolerance:.1e} of the fixed "
+        f"point, the farthest at {found.max_final_distance:.2e}",
         f"slowest start  {found.kind[found.slowest]}",
         "",
         "Distance: largest share, over server types, of copies that are not where the fixed point has them (total variation).",
+        "Measured: fitted to the farthest trajectory from 1e-3 to 1e-11, with what its start still adds; so it may be faster.",
+        "Kink: where the derivative of G jumps. Within that distance of the fixed point one derivative holds.",
     ]
     return "\n".join(lines)
 
@@ -46,11 +48,11 @@ def describe(report: FluidReport) -> str:
 def _verdict(report, settled, count, steps):
     found = report.trajectories
     if report.attractor is True:
-        return VERDICTS[True]
+        return f"ATTRACTOR: {_all_of(count)} followed, {steps:,} steps each, settled at the fixed point."
     if found.cycle_length == 1:
-        what = f"a second fixed point attracts or holds at least one of {count} starts"
+        what = f"a second fixed point holds a trajectory ({count} followed)"
     elif found.cycle_length is not None:
-        what = f"at least one of {count} starts ends on a cycle of {found.cycle_length} steps"
+        what = f"a trajectory ends on a cycle of {found.cycle_length} steps ({count} followed)"
     elif report.repels:
         what = f"the fixed point repels: its derivative has an eigenvalue of modulus {report.spectrum.radius:.6g}"
     else:
@@ -81,3 +83,7 @@ def _sides(report):
     if report.kink.distance > AT_A_KINK:
         return ""
     return f" (the derivative jumps at the fixed point: largest of {report.sides} sides found)"
+
+
+def _all_of(count):
+    return "the one trajectory" if count == 1 else f"all {count} trajectories"

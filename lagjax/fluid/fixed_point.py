@@ -17,7 +17,9 @@ import jax.numpy as jnp
 import numpy as np
 import optimistix
 
+from lagjax.durations import survival
 from lagjax.errors import InputError
+from lagjax.fluid.checks import checked_state, system_shape
 from lagjax.fluid.map import FluidSystem, assignment_rates, fluid_map
 from lagjax.instance import Instance
 from lagjax.lp import OccSolution
@@ -51,8 +53,8 @@ def lp_fixed_point(instance: Instance, solution: OccSolution) -> np.ndarray:
         )
     if solution.blocking != 0:
         raise InputError(f"solution is of OCC-LP({solution.blocking:g}); a fixed point needs OCC-LP(0)")
-    at_least = np.cumsum(instance.service_pmf[:, ::-1], axis=1)[:, ::-1]
-    return np.concatenate([solution.free_fraction[:, None], solution.assignment_rate.T @ at_least], axis=1)
+    busy = solution.assignment_rate.T @ survival(instance.service_pmf)
+    return np.concatenate([solution.free_fraction[:, None], busy], axis=1)
 
 
 def fixed_point(system: FluidSystem, start=None, solver=None) -> FixedPoint:
@@ -67,13 +69,13 @@ def fixed_point(system: FluidSystem, start=None, solver=None) -> FixedPoint:
         dearer steps and has no such guarantee, since the map has kinks.
 
     Raises:
-      optimistix's error if the solver gives up.
+      InputError: start is no state of the system. optimistix's own error if the solver gives up.
     """
     num_servers = system.scores.shape[1]
     dtype = jnp.result_type(float)  # also whatever the start has: optimistix's solvers keep their errors in it
+    if start is not None and not isinstance(start, jax.core.Tracer):
+        start = checked_state("start", start, system_shape(system))
     phi = jnp.ones(num_servers, dtype) if start is None else jnp.asarray(start, dtype)[:, 0]
-    if phi.shape != (num_servers,):
-        raise InputError(f"start has {phi.shape[0]} servers; the system has {num_servers}")
     tolerance = 8 * float(jnp.finfo(dtype).eps)
     if solver is None:
         solver = optimistix.FixedPointIteration(rtol=tolerance, atol=tolerance)

@@ -8,6 +8,7 @@ dtype of x.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 
 import jax
@@ -58,8 +59,10 @@ def fluid_system(instance: Instance, policy: Policy) -> FluidSystem:
     as under `jax.grad` with respect to the instance, every type has its own, so that derivatives are by type.
 
     Raises:
-      InputError: the policy has another shape than the instance.
+      InputError: the policy is none, or has another shape than the instance.
     """
+    if not isinstance(policy, Policy):
+        raise InputError(f"policy is {policy!r:.60}; give a Policy, such as build_policy('lag', instance) makes")
     shape = (instance.num_types, instance.num_servers)
     if policy.tier.shape != shape:
         raise InputError(
@@ -81,15 +84,20 @@ def assignment_rates(system: FluidSystem, x) -> jax.Array:
     Where phi sums to less than k every free server is taken: the partial fill that the paper allows the map only.
     """
     x = jnp.asarray(x)
+    num_servers = system.tier.shape[-1]
+    if x.ndim < 2 or x.shape[-2] != num_servers or not jnp.issubdtype(x.dtype, jnp.floating):
+        raise InputError(
+            f"x has shape {x.shape} and type {x.dtype}; a state is (..., {num_servers}, d+1) floating-point numbers"
+        )
     phi = jnp.moveaxis(x[..., 0], -1, 0)  # servers first, batch last, as the waterfill has them
-    capacity = phi.reshape(phi.shape[0], -1)
+    capacity = phi.reshape(num_servers, math.prod(phi.shape[1:]))
     fill = waterfill if system.rule == "capped" else race_limit
     amount = fill(
         jnp.full((1,), system.servers_per_task, x.dtype), capacity, jnp.asarray(system.tier)[:, :, None],
         jnp.asarray(system.weight, x.dtype)[:, :, None],
     )  # fmt: skip
     rates = jnp.asarray(system.arrival_rate, x.dtype)[:, None, None] * amount
-    return jnp.moveaxis(rates.reshape(-1, *phi.shape), (0, 1), (-2, -1))
+    return jnp.moveaxis(rates.reshape(rates.shape[0], *phi.shape), (0, 1), (-2, -1))
 
 
 @jax.jit
@@ -107,6 +115,10 @@ def fluid_map(system: FluidSystem, x) -> jax.Array:
     """
     x = jnp.asarray(x)
     rates = assignment_rates(system, x)
+    if x.shape[-1] != system.law.shape[-1] + 1:
+        raise InputError(
+            f"x has {x.shape[-1]} stages; the system has {system.law.shape[-1] + 1}: free, and 1 to d steps left"
+        )
     law = jnp.asarray(system.law, x.dtype)
     of_law = [jnp.sum(rates[..., np.flatnonzero(np.equal(system.law_of_type, j)), :], axis=-2) for j in range(len(law))]
     taken = sum(of_law[1:], of_law[0])

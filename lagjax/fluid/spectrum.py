@@ -14,6 +14,8 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse.linalg
 
+from lagjax.durations import survival
+from lagjax.fluid.checks import checked_state, system_shape
 from lagjax.fluid.map import FluidSystem, assignment_rates
 
 DENSE = 2500  # largest R d whose whole spectrum is computed when types have different laws
@@ -40,9 +42,13 @@ class Spectrum:
 
 
 def spectrum(system: FluidSystem, x) -> Spectrum:
-    """The spectrum at a state (R, d+1), in float64; where the derivative of G jumps, that of one side."""
+    """The spectrum at a state (R, d+1), in float64; where the derivative of G jumps, that of one side.
+
+    Raises:
+      InputError: x is no state of the system.
+    """
     law = np.asarray(system.law, np.float64)
-    slopes = rate_slopes(system, x)
+    slopes = rate_slopes(system, checked_state("x", x, system_shape(system)))
     eigenvalues, free, whole = _of_polynomials(slopes[0], law[0]) if len(law) == 1 else _of_matrix(slopes, law)
     eigenvalues = eigenvalues[np.argsort(-np.abs(eigenvalues), kind="stable")]
     radius = float(np.abs(eigenvalues).max(initial=0))
@@ -72,22 +78,18 @@ def _of_polynomials(slopes, law):
         if np.abs(roots).max() > radius:
             radius = np.abs(roots).max()
             branch = roots[np.argmax(np.abs(roots))]
-            own = np.abs(1 + value * (_survival(law) @ branch ** -np.arange(1.0, len(law) + 1)))
-            other = np.abs(1 + np.conj(value) * (_survival(law) @ branch ** -np.arange(1.0, len(law) + 1)))
+            own = np.abs(1 + value * (survival(law) @ branch ** -np.arange(1.0, len(law) + 1)))
+            other = np.abs(1 + np.conj(value) * (survival(law) @ branch ** -np.arange(1.0, len(law) + 1)))
             free = vectors[:, np.argmin(np.abs(values - (value if own <= other else np.conj(value))))]
     return np.concatenate(found), free, True
 
 
 def _roots(slope, law):
     """z^d + slope sum_i P(D >= i) z^(d-i) = 0; for a complex slope together with its conjugate's, in real arithmetic."""
-    factor = np.concatenate([[1], slope * _survival(law)])
+    factor = np.concatenate([[1], slope * survival(law)])
     if slope.imag == 0:
         return np.linalg.eigvals(scipy.linalg.companion(factor.real))
     return np.linalg.eigvals(scipy.linalg.companion(np.convolve(factor, factor.conj()).real))
-
-
-def _survival(law):
-    return np.cumsum(law[..., ::-1], axis=-1)[..., ::-1]
 
 
 def _of_matrix(slopes, law):

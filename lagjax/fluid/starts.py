@@ -11,6 +11,8 @@ import numpy as np
 import optax
 
 from lagjax.engine.checks import whole_number
+from lagjax.errors import InputError
+from lagjax.fluid.checks import check_precision, checked_state
 from lagjax.fluid.map import iterate
 
 MOST_STARTS = 1_000_000
@@ -19,7 +21,7 @@ _NEAR = 1e-3  # distance, in entries, of the starts near the fixed point
 _MOST_TOGETHER = 8
 _ASCENT_ROUNDS = 30
 _ASCENT_RATE = 0.5
-_LONGEST_HORIZON = 200
+_AFTER = 200
 
 
 class Starts(NamedTuple):
@@ -39,11 +41,13 @@ def make_starts(count: int, fixed_point, direction=None, seed: int = 0) -> Start
       seed: of the random ones.
 
     Raises:
-      InputError: a count or seed that is no whole number in its range.
+      InputError: a count or seed that is no whole number in its range, or a fixed point that is no state.
     """
     whole_number("starts", count, 1, MOST_STARTS)
     whole_number("seed", seed, 0, 2**64 - 1)
-    fixed_point = np.asarray(fixed_point, np.float64)
+    fixed_point = checked_state("fixed_point", fixed_point).astype(np.float64)
+    if direction is not None and np.shape(direction) != fixed_point.shape:
+        raise InputError(f"direction has shape {np.shape(direction)}; the fixed point has {fixed_point.shape}")
     num_servers, stages = fixed_point.shape
     random = np.random.Generator(np.random.PCG64(seed))
     together = np.unique(np.linspace(0, stages - 1, min(_MOST_TOGETHER, stages)).round().astype(int))
@@ -58,7 +62,7 @@ def make_starts(count: int, fixed_point, direction=None, seed: int = 0) -> Start
         which = len(states) % (2 + len(_SPARSITY))
         if which == 0:
             states.append(np.eye(stages)[random.integers(0, stages, num_servers)])
-            kinds.append("random vertex")
+            kinds.append("one stage per server type, at random")
         elif which == 1:
             states.append(_towards(fixed_point, random.dirichlet(np.ones(stages), num_servers)))
             kinds.append("near the fixed point")
@@ -83,14 +87,21 @@ def worst_starts(step, fixed_point, count: int, seed: int = 0) -> Starts:
     Local maxima only: a start that never settles may be missed.
 
     Args:
-      step: the map, a `jax.tree_util.Partial`.
+      step: the map, as in `find_attractor`.
       fixed_point: (R, d+1) x*; its dtype is the computation's.
       count: N; seed: of the random states from which the ascent begins.
+
+    Raises:
+      InputError: arguments that cannot be used.
     """
+    whole_number("count", count, 1, MOST_STARTS)
+    whole_number("seed", seed, 0, 2**64 - 1)
+    check_precision("fixed_point", checked_state("fixed_point", fixed_point))
+    step = step if isinstance(step, jax.tree_util.Partial) else jax.tree_util.Partial(step)
     fixed_point = jnp.asarray(fixed_point)
     random = np.random.Generator(np.random.PCG64((seed, 1)))
     logits = jnp.asarray(random.normal(0, 2, (count, *fixed_point.shape)), fixed_point.dtype)
-    horizon = min(2 * fixed_point.shape[1], _LONGEST_HORIZON)
+    horizon = fixed_point.shape[1] + min(fixed_point.shape[1], _AFTER)  # the start's own copies have finished by then
     with jax.numpy_dtype_promotion("standard"):  # optax mixes types, whatever the caller's setting
         state = np.asarray(_ascend(step, fixed_point, logits, horizon), np.float64)
     return Starts(state / state.sum(axis=-1, keepdims=True), ("worst found by gradient ascent",) * count)

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from lagjax.engine.checks import whole_number
+from lagjax.errors import InputError
 from lagjax.fluid.attractor import MOST_STEPS, Attractor, find_attractor, tolerance_of
 from lagjax.fluid.fixed_point import fixed_point, lp_fixed_point
 from lagjax.fluid.kinks import Kink, nearest_kink
@@ -46,6 +47,7 @@ class FluidReport:
       measured_rate: factor per step by which the largest distance shrinks, fitted between 1e-3 and 1e-11; None if it never
         went there.
       seed: of the starts.
+      tasks, servers: names of the instance's task types and servers.
     """
 
     instance: str
@@ -62,6 +64,8 @@ class FluidReport:
     trajectories: Attractor
     measured_rate: float | None
     seed: int
+    tasks: tuple[str, ...]
+    servers: tuple[str, ...]
 
     @property
     def repels(self) -> bool:
@@ -78,7 +82,7 @@ class FluidReport:
 
 def verify(
     instance: Instance,
-    policy: str | Policy = "lag",
+    policy: str | Policy | Callable[[Instance], Policy] = "lag",
     *,
     selection: str = "canonical",
     starts: int = DEFAULT_STARTS,
@@ -90,7 +94,7 @@ def verify(
 
     Args:
       instance: at its load, at most 1 - k/R.
-      policy: a name from `lagjax.policies.POLICIES`, or a policy built for this instance.
+      policy: a name from `lagjax.policies.POLICIES`, a policy built for this instance, or a function that builds it.
       selection: which LP optimum makes LAG and ALG-SC-LP.
       starts: N, one in 8 of them (at most 16) made worse by gradient ascent.
       steps: T; by default as many as the spectrum needs to settle within the tolerance, at most 100,000.
@@ -100,13 +104,18 @@ def verify(
     Raises:
       InputError: an argument that cannot be used.
     """
+    if not isinstance(instance, Instance):
+        raise InputError(f"instance is {instance!r:.60}; give an Instance, such as lagjax.gallery('priority', 0.5)")
     whole_number("starts", starts, 1, MOST_STARTS)
     whole_number("seed", seed, 0, 2**64 - 1)
     if steps is not None:
         whole_number("steps", steps, 1, MOST_STEPS)
     solution = solve_occ(instance, selection=selection)
     of_lp = policy == "lag"
-    built = build_policy(policy, instance, selection) if isinstance(policy, str) else policy
+    if isinstance(policy, str):
+        built = build_policy(policy, instance, selection)
+    else:
+        built = policy if isinstance(policy, Policy) or not callable(policy) else policy(instance)
     system = fluid_system(instance, built)
     with jax.enable_x64(True):
         point = lp_fixed_point(instance, solution) if of_lp else np.asarray(fixed_point(system).state)
@@ -118,8 +127,9 @@ def verify(
         made = _starts(step, point, local.direction, starts, seed)
         trajectories = find_attractor(step, point, made, steps or _enough(local.radius, point), progress=progress)
     return FluidReport(
-        instance.name, round(instance.load, 9), built.name, selection, point, residual, reward,
+        instance.name, round(instance.load, 14), built.name, selection, point, residual, reward,
         occ_upper_bound(instance, 0.0), local, sides, kink, trajectories, _rate(trajectories), seed,
+        instance.tasks, instance.servers,
     )  # fmt: skip
 
 

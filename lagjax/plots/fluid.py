@@ -8,10 +8,10 @@ from matplotlib.figure import Figure
 from lagjax.fluid.verify import FluidReport
 from lagjax.plots.load_sweep import STYLE, plain
 
-_GROUPS = ("all free", "all busy", "all with", "random vertex", "Dirichlet", "near", "worst")
+_GROUPS = ("all free", "all busy", "all with", "one stage", "Dirichlet", "near", "worst")
 _LABELS = (
-    "all free", "all busy", "all at one stage", "one stage per server type, at random", "Dirichlet", "near the fixed point",
-    "worst found by gradient ascent",
+    "all free", "all busy, just begun", "all with as many steps left", "one stage per server type, at random", "Dirichlet",
+    "near the fixed point", "worst found by gradient ascent",
 )  # fmt: skip
 _FLOOR = 1e-16
 
@@ -60,7 +60,7 @@ def plot_fluid(report: FluidReport) -> Figure:
     reach = 1.1 * max(1.0, radius)
     right.set(aspect="equal", xlim=(-reach, reach), ylim=(-reach, reach), xlabel="real part", ylabel="imaginary part")
     shown = "eigenvalues" if report.spectrum.whole else "leading eigenvalues"
-    right.set_title(f"{values.size} {shown} at the fixed point", fontsize=10)
+    right.set_title(f"{values.size} {shown} at the fixed point, with multiplicity", fontsize=10)
     for axes in (left, right):
         axes.grid(alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)

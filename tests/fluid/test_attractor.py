@@ -131,7 +131,7 @@ def test_a_rotation_is_undecided():
 
 def test_divergence_does_not_settle():
     target, _ = towards(1.0)
-    found = find_attractor(lambda x: x * jnp.inf, target, make_starts(3, target), 3)
+    found = find_attractor(lambda x: target + 1e300 * (x - target), target, make_starts(3, target), 3)
     assert found.verdict == "undecided"  # nan is not near
 
 
@@ -198,3 +198,31 @@ def test_bad_arguments():
         find_attractor(step, np.repeat(target, 2, axis=0), starts, 5)
     with jax.enable_x64(False), pytest.raises(InputError, match="enable_x64"):
         find_attractor(step, target, starts, 5)
+
+
+@pytest.mark.parametrize("short", [1e-8, 1e-11, 1e-12])
+def test_almost_a_cycle_is_undecided(short):
+    """The planted system with 1 - short tasks a step settles at that rate: too slow to see, but no cycle."""
+    system = one_type(1 - short)
+    step, target = Partial(fluid_map, system), np.asarray(solve(system).state)
+    for starts in (make_starts(12, target), kinds(target[None] + 1e-3 * np.array([[[1.0, -1.0], [0, 0], [0, 0]]]))):
+        found = find_attractor(step, target, starts, 50)
+        assert found.verdict == "undecided" and found.cycle_length is None
+
+
+def test_what_is_no_state_or_no_fixed_point_is_refused():
+    system = one_type(0.9)
+    step, target = Partial(fluid_map, system), np.asarray(solve(system).state)
+    starts = make_starts(3, target)
+    for bad, said in (
+        (Starts(np.zeros((0, *target.shape)), ()), "starts has none"),
+        (starts._replace(state=2 * starts.state), "misses 1"),
+        (starts._replace(state=np.nan * starts.state), "not finite"),
+    ):
+        with pytest.raises(InputError, match=said):
+            find_attractor(step, target, bad, 10)
+    free = np.tile([1.0, 0.0], (3, 1))
+    with pytest.raises(InputError, match="moves by"):
+        find_attractor(step, free, starts, 10)
+    with pytest.raises(InputError, match="at most"):
+        find_attractor(step, target, starts, 10**11)

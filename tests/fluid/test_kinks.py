@@ -76,12 +76,21 @@ def test_by_hand():
     # shared by weights 1, 1, 8: the third fills up to 0.8 at theta = 0.1, and each takes 0.1 more of nothing left
     system = fluid_system(instance, make_policy("shared", np.zeros((1, 3)), [[1, 1, 8]], "capped"))
     kink = nearest_kink(system, x)
-    assert kink.distance == pytest.approx(0, abs=1e-12) and "server 2" in kink.cause
+    assert kink.distance == pytest.approx(0, abs=1e-12) and kink.server == 2
     # short by 0.2
     x[:, 0] = [0.3, 0.3, 0.2]
+    x[:, 2] = 1 - x[:, 0] - x[:, 1]
     kink = nearest_kink(system, x)
     np.testing.assert_allclose(kink.distance, 0.2, rtol=1e-12)
     assert "what is free" in kink.cause
+
+
+def test_no_kink_before_the_first_tier():
+    """One tier for all and k of 1: only a shortage can change the derivative."""
+    instance = make_instance(np.ones((1, 3)), [0.5, 0.5], arrival_rate=[0.4])
+    x = np.array([[0.9, 0.1, 0.0], [0.8, 0.1, 0.1], [0.7, 0.2, 0.1]])
+    kink = nearest_kink(fluid_system(instance, make_policy("random", np.zeros((1, 3)))), x)
+    np.testing.assert_allclose(kink.distance, 1.4, rtol=1e-12)
 
 
 def test_the_nearest_of_several_types():
