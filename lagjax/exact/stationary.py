@@ -21,6 +21,7 @@ RESIDUAL = 1e-10  # largest |pi P - pi|_1 accepted; a direct solution leaves abo
 _DIRECT = 1000  # states up to which the equations are solved as dense ones
 _RESTART = 40
 _MAX_RESTARTS = 50
+_RARE = 1e-12  # states rarer than this, relative to the most common one, count as often as that
 
 
 class ExactValue(NamedTuple):
@@ -98,22 +99,31 @@ def solve_chain(chain: Chain, assign, right, weight, start, *, tolerance=1e-13, 
     """Solves Z x = right, or its transpose, for Z = I - P + 1 u, u a law: directly if it is small, else by GMRES from `start`.
 
     The stationary law solves Z^T pi = u. For a reward r per step, h = Z^-1 r obeys h + (u h) 1 = r + P h, so that u h is the
-    average reward and h its bias. GMRES needs few iterations if u is near the stationary law and `start` near the solution,
-    and ends at |right - Z x| <= tolerance |right|.
+    average reward and h its bias. GMRES needs few iterations if u is near the stationary law and `start` near the solution;
+    it ends at residuals of `tolerance` relative to the right side.
     """
     count = chain.num_states
     if count <= _DIRECT:
         z = np.eye(count) - assign @ serve(chain, np.eye(count)) + weight
         return np.linalg.solve(z.T if transposed else z, right)
-    back = sparse.csr_array(assign.T)
+    if transposed:
+        back = sparse.csr_array(assign.T)
+        return _gmres(lambda x: x - serve_law(chain, back @ x) + weight * x.sum(), right, start, tolerance)
 
     def times(x):
-        x = x.ravel()
-        if transposed:
-            return x - serve_law(chain, back @ x) + weight * x.sum()
         return x - assign @ serve(chain, x) + weight @ x
 
-    operator = LinearOperator((count, count), matvec=times, dtype=np.float64)
+    # Residuals count by how often a state is seen: in that norm the chain is nearly symmetric. The steps that follow carry
+    # the accuracy of common states to the rare ones, from which the chain soon leaves.
+    often = np.sqrt(np.maximum(weight / weight.max(), _RARE))
+    x = _gmres(lambda y: often * times(y / often), often * right, often * start, tolerance) / often
+    for _ in range(_memory(chain) // 2):
+        x = x + right - times(x)
+    return x
+
+
+def _gmres(times, right, start, tolerance):
+    operator = LinearOperator((right.size, right.size), matvec=lambda x: times(x.ravel()), dtype=np.float64)
     return gmres(operator, right, x0=start, rtol=tolerance, restart=_RESTART, maxiter=_MAX_RESTARTS)[0]
 
 
