@@ -63,14 +63,14 @@ def shifts(places: np.ndarray, scores: np.ndarray, by: float) -> list[np.ndarray
 
 
 def combined(changes: Sequence[np.ndarray], gain: np.ndarray, error: np.ndarray) -> list[np.ndarray]:
-    """Sums of the changes that looked good: above 0, 1 and 2 standard errors, and steps along the estimated slope."""
+    """Sums of the changes that looked good: above 0, 1 and 2 standard errors, once and twice, and along the estimated slope."""
     out = []
     for least in (0.0, 1.0, 2.0):
-        good = [change for change, g, e in zip(changes, gain, error, strict=True) if g > least * e and g > 0]
+        good = [change for change, g, e in zip(changes, gain, error, strict=True) if g > max(least * e, 0)]
         if len(good) > 1:
-            out.append(np.sum(good, axis=0))
+            out += [np.sum(good, axis=0), 2 * np.sum(good, axis=0)]
     up = np.maximum(gain, 0)
     if up.max(initial=0) > 0:
         slope = np.tensordot(up / up.max(), np.stack(changes), axes=1)
-        out += [step * slope for step in (0.5, 1.0, 2.0)]
+        out += [slope, 2 * slope]
     return out

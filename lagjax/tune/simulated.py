@@ -16,7 +16,7 @@ from lagjax.tune.racing import STAGES, Race, race
 from lagjax.tune.trials import Trial, derived_seed
 
 FALSE_CHOICE = 0.05  # over all rounds of one search
-ROUNDS = 13
+ROUNDS = 17  # at most, two for every kind of move
 MOST_CANDIDATES = 320  # per round
 MOST_SERVERS = 10_000  # per round, candidates times servers
 SHIFTS = (1.5, 4.5)  # places that a server moves up or down for all types
@@ -43,19 +43,20 @@ def search_single(instance: Instance, trial: Trial, seed: int) -> Found:
     incumbent, *others = lag_policies(instance)
     candidates = distinct([*others, *named_policies(instance), *price_policies(instance)], [incumbent])
     incumbent, outcome = _round(incumbent, candidates, trial, seeds)
-    tried, rounds, idle = 1 + len(candidates), 1, 0
+    tried, rounds = 1 + len(candidates), 1
     base = _order_near(instance, incumbent, candidates, outcome)
-    kinds = itertools.cycle((*SHIFTS, None))
-    while rounds + 2 <= ROUNDS and idle < len(SHIFTS) + 1:
-        by = next(kinds)
+    kinds = [SHIFTS[0], None, *SHIFTS[1:]]  # None: neighbours exchanged
+    while kinds and rounds + 2 <= ROUNDS:
+        by = kinds.pop(0)
         changes = swaps(base, instance.scores) if by is None else shifts(base, instance.scores, by)
         changes = _some(changes, instance, seeds())
         before, old = incumbent, base
         incumbent, base, outcome = _move(instance, incumbent, base, old, changes, trial, seeds)
-        sums = combined(changes, outcome.gain, outcome.error) if changes else []
+        sums = combined(changes, outcome.gain, outcome.error)
         incumbent, base, _ = _move(instance, incumbent, base, old, sums, trial, seeds)
         tried, rounds = tried + len(changes) + len(sums), rounds + 2
-        idle = 0 if incumbent is not before else idle + 1
+        if incumbent is not before:  # worth another try, when the others have had theirs
+            kinds.append(by)
     return Found(incumbent, tried)
 
 

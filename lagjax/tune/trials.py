@@ -20,6 +20,7 @@ SINGLE_ARRIVALS = 2048
 SINGLE_WARMUP_SERVICES = 10  # mean service times from empty, at least d steps
 SIDE_BY_SIDE = 17  # strict orders that share one compiled program: an incumbent and 16 others
 SCALED_REPLICAS = 16
+MANY_DISPATCHERS = 64  # from here on half as many replicas
 SCALED_TASKS = 40_000  # counted per policy and trial, over all replicas
 SCALED_STEPS = 20  # at least
 SCALED_WARMUP_SERVICES = 3  # mean service times from the fluid fixed point
@@ -61,16 +62,14 @@ def single_trial(instance: Instance) -> Trial:
 
 
 def scaled_trial(instance: Instance, copies: int, dispatchers: int) -> Trial:
-    """Simulates the (m,n)-scaled system from its fluid fixed point: 16 replicas, 40,000 tasks in all or 20 steps."""
-    per_step = SCALED_REPLICAS * dispatchers * instance.total_rate
-    steps = max(SCALED_STEPS, math.ceil(SCALED_TASKS / per_step))
-    warmup = math.ceil(SCALED_WARMUP_SERVICES * instance.mean_duration.max())
+    """Simulates the (m,n)-scaled system from its fluid fixed point: 16 or 8 replicas, 40,000 tasks in all or 20 steps."""
+    replicas, steps, warmup = _scaled_plan(instance, dispatchers)
     start = solve_occ(instance)
 
     def one(policy, seed):
         halves = simulate_scaled(
             instance, policy, copies=copies, dispatchers=dispatchers, steps=steps, warmup=warmup,
-            replicas=SCALED_REPLICAS, seed=seed, start=start,
+            replicas=replicas, seed=seed, start=start,
         )  # fmt: skip
         served = halves[0].served + halves[1].served
         return np.einsum("vr,vrb->b", instance.scores, served, dtype=np.float64) / (steps * copies * dispatchers)
@@ -79,7 +78,12 @@ def scaled_trial(instance: Instance, copies: int, dispatchers: int) -> Trial:
 
 
 def scaled_cost(instance: Instance, dispatchers: int) -> float:
-    """Tasks that one policy's `scaled_trial` simulates, those dropped included."""
-    per_step = SCALED_REPLICAS * dispatchers * instance.total_rate
-    warmup = math.ceil(SCALED_WARMUP_SERVICES * instance.mean_duration.max())
-    return max(SCALED_STEPS * per_step, SCALED_TASKS) + warmup * per_step
+    """Tasks that one policy's `scaled_trial` simulates, those dropped included, times servers: what its time grows with."""
+    replicas, steps, warmup = _scaled_plan(instance, dispatchers)
+    return (steps + warmup) * replicas * dispatchers * instance.total_rate * instance.num_servers
+
+
+def _scaled_plan(instance, dispatchers):
+    replicas = SCALED_REPLICAS if dispatchers < MANY_DISPATCHERS else SCALED_REPLICAS // 2
+    steps = max(SCALED_STEPS, math.ceil(SCALED_TASKS / (replicas * dispatchers * instance.total_rate)))
+    return replicas, steps, math.ceil(SCALED_WARMUP_SERVICES * instance.mean_duration.max())

@@ -14,11 +14,12 @@ from lagjax.instance import Instance
 from lagjax.policies.registry import build_policy
 from lagjax.policies.table import Policy
 from lagjax.stats import Estimate, estimate
+from lagjax.tune.candidates import distinct
 from lagjax.tune.exactly import search_exactly
 from lagjax.tune.simulated import FALSE_CHOICE, search_scaled, search_single
 from lagjax.tune.trials import Trial, derived_seed, scaled_cost, scaled_trial, single_trial
 
-MOST_SCALED_TASKS = 6_000_000  # of one search at many copies
+MOST_SCALED_WORK = 80_000_000  # tasks times servers of one search at many copies: about 40 s of processor time
 MOST_SCALED = 16  # candidates
 _FRESH = 1_000_000  # number of the first draw of the report; searches use smaller ones
 _FRESH_TRIALS = 4
@@ -93,9 +94,10 @@ def _tune(instance, copies, dispatchers, seed):
         if one:
             found = search_single(instance, trial, seed)
         else:
-            affordable = int(MOST_SCALED_TASKS / scaled_cost(instance, dispatchers) / 3)
+            # A race takes three trials for every candidate and seven for the incumbent (`race`), and the report two more.
+            affordable = int((MOST_SCALED_WORK / scaled_cost(instance, dispatchers) - 9) / 3)
             found = search_scaled(instance, trial, seed, min(MOST_SCALED, affordable))
-        known = _report(trial, found.policy, lag, seed)
+        known = _report(trial, found.policy, lag, seed, _FRESH_TRIALS if one else 1)
         said = (
             f"{found.policy.name}: raced against LAG among {found.tried:,} policies, worse than LAG with a chance of at most "
             f"{100 * FALSE_CHOICE:g}%"
@@ -105,7 +107,9 @@ def _tune(instance, copies, dispatchers, seed):
     return Tuned(policy, found.policy.name, *known, reward is not None, found.tried, chance)
 
 
-def _report(trial: Trial, policy, lag, seed):
-    parts = [trial([lag, policy], derived_seed(seed, _FRESH + i)) for i in range(_FRESH_TRIALS)]
-    rewards = np.concatenate(parts, axis=1)
-    return estimate(rewards[1]), estimate(rewards[1] - rewards[0])
+def _report(trial: Trial, policy, lag, seed, trials):
+    """Rewards on fresh replicas; LAG's own gain is zero."""
+    same = distinct([lag], [policy]) == []
+    policies = [policy] if same else [policy, lag]
+    rewards = np.concatenate([trial(policies, derived_seed(seed, _FRESH + i)) for i in range(trials)], axis=1)
+    return estimate(rewards[0]), estimate(rewards[0] - rewards[-1])

@@ -47,7 +47,7 @@ def test_swaps_and_shifts_tell_equal_servers_apart_or_not():
 def test_sums_take_what_looked_good():
     changes = [np.eye(3)[[i]] for i in range(3)]
     sums = combined(changes, np.array([2.0, 0.5, -1.0]), np.ones(3))
-    assert np.array_equal(sums[0], [[1, 1, 0]])
+    assert np.array_equal(sums[:2], [[[1, 1, 0]], [[2, 2, 0]]])
     np.testing.assert_allclose(sums[-1], 2 * np.array([[1, 0.25, 0]]))
     assert combined(changes, -np.ones(3), np.ones(3)) == []
 

@@ -103,7 +103,8 @@ def test_equal_arguments_are_tuned_once_and_alike(by_simulation):
 def test_any_size(monkeypatch):
     monkeypatch.setattr(trials, "SCALED_TASKS", 4000)
     monkeypatch.setattr(tuned, "MOST_SCALED", 4)
-    found = tune(priority(0.2), copies=4, dispatchers=2, seed=1)
+    instance = make_instance([[1.8, 1.8, 1.0], [8, 8, 0.2]], geometric(6), load=0.3, mix=[3, 1])
+    found = tune(instance, copies=4, dispatchers=2, seed=1)
     assert not found.exact and found.policy.rule == "capped" and found.tried == 5
     assert found.gain.mean + found.gain.ci95 >= 0
 
