@@ -15,7 +15,9 @@ from lagjax.policies.table import Policy, strict_order
 
 Trial = Callable[[Sequence[Policy], int], np.ndarray]  # (policies, seed) -> (P, B) rewards per step and copy
 
-SINGLE_REPLICAS = 256
+SINGLE_REPLICAS = 256  # for up to 96 servers times servers per task; beyond that fewer
+FULL_SIZE = 96
+LEAST_REPLICAS = 32
 SINGLE_ARRIVALS = 2048
 SINGLE_WARMUP_SERVICES = 10  # mean service times from empty, at least d steps
 SIDE_BY_SIDE = 17  # strict orders that share one compiled program: an incumbent and 16 others
@@ -34,14 +36,14 @@ def derived_seed(seed: int, number: int) -> int:
 
 
 def single_trial(instance: Instance) -> Trial:
-    """Simulates the original system: 256 replicas of 2,048 tasks, all policies on the same ones."""
+    """Simulates the original system: 256 replicas of 2,048 tasks (fewer if it is large), all policies on the same ones."""
+    fits = SINGLE_REPLICAS * FULL_SIZE / (instance.num_servers * instance.servers_per_task)
+    replicas = min(SINGLE_REPLICAS, max(LEAST_REPLICAS, 2 ** math.floor(math.log2(fits))))
     dropped = max(SINGLE_WARMUP_SERVICES * instance.mean_duration.max(), instance.max_duration)
     warmup = math.ceil(dropped * instance.total_rate)
 
     def run(policies, seed):
-        counts = simulate(
-            instance, policies, arrivals=SINGLE_ARRIVALS, warmup=warmup, replicas=SINGLE_REPLICAS, seed=seed
-        )
+        counts = simulate(instance, policies, arrivals=SINGLE_ARRIVALS, warmup=warmup, replicas=replicas, seed=seed)
         return np.einsum("vr,pvrb->pb", instance.scores, counts.served, dtype=np.float64) * (
             instance.total_rate / counts.arrivals
         )
@@ -49,7 +51,7 @@ def single_trial(instance: Instance) -> Trial:
     def trial(policies, seed):
         strict = [i for i, policy in enumerate(policies) if strict_order(policy) is not None]
         others = [i for i in range(len(policies)) if i not in strict]
-        rewards = np.empty((len(policies), SINGLE_REPLICAS))
+        rewards = np.empty((len(policies), replicas))
         for i in range(0, len(strict), SIDE_BY_SIDE):
             part = strict[i : i + SIDE_BY_SIDE]
             padded = [policies[j] for j in part] + [policies[part[0]]] * (SIDE_BY_SIDE - len(part))
