@@ -21,6 +21,7 @@ from lagjax.lp import check_selection, occ_bound, occ_upper_bound, solve_kiid, s
 from lagjax.policies import Policy, build_policy
 from lagjax.results import check_served, provenance
 from lagjax.stats import estimate, percent_of_bound
+from lagjax.tune import TUNED, named_policy
 
 DEFAULT_COPIES = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536)
 DEFAULT_REPLICAS = 256
@@ -92,7 +93,7 @@ def converge(
     Args:
       instances: at their loads, with different names.
       sizes: from `sizes_of`.
-      policies: names from `lagjax.policies.POLICIES`, or functions from an instance to a `Policy`.
+      policies: names from `lagjax.tune.NAMES`, or functions from an instance to a `Policy`; `tuned` is tuned for each size.
       steps: steps counted per replica at every size. By default a pilot run of 200,000 tasks sizes each cell so that its
         interval comes to about ±0.25 points, 0.3 at most; the pilot is the beginning of the run that counts, or all of it.
         Where the two halves of a run differ by more than chance, it starts again with twice the warm-up.
@@ -122,14 +123,18 @@ def converge(
     plan = [
         (instance, policy, size)
         for instance in instances
-        for policy in (build_policy(p, instance, selection) if isinstance(p, str) else p(instance) for p in policies)
+        for policy in (_built(p, instance, selection) for p in policies)
         for size in sizes
     ]
     for instance, policy, size in plan:
-        check_size(instance, policy, size.copies, size.dispatchers, replicas)
+        like = build_policy("lag", instance, selection) if isinstance(policy, str) else policy
+        check_size(instance, like, size.copies, size.dispatchers, replicas)
     most = max(size.dispatchers for size in sizes)
     parts = []
-    for done, (instance, policy, size) in enumerate(plan):
+    for done, (instance, built, size) in enumerate(plan):
+        policy = (
+            named_policy(built, instance, selection, seed=seed, **size._asdict()) if isinstance(built, str) else built
+        )
         run = functools.partial(
             _point, instance, policy, size, sizes.index(size), replicas, seed, selection, start, most
         )
@@ -149,7 +154,8 @@ def converge(
         if progress is not None:
             progress(done + 1, len(plan))
     data = xr.merge(parts, join="outer", compat="no_conflicts", combine_attrs="drop")
-    data = data.sel(instance=names, policy=list(dict.fromkeys(policy.name for _, policy, _ in plan)))
+    ordered = dict.fromkeys(policy if isinstance(policy, str) else policy.name for _, policy, _ in plan)
+    data = data.sel(instance=names, policy=list(ordered))
     data = data.assign_coords(
         copies=("size", [s.copies for s in sizes]), dispatchers=("size", [s.dispatchers for s in sizes])
     )
@@ -160,6 +166,13 @@ def converge(
         "configuration": json.dumps(configuration),
     }
     return data
+
+
+def _built(policy, instance, selection):
+    """The policy, or its name where it is made for each size."""
+    if policy == TUNED:
+        return policy
+    return build_policy(policy, instance, selection) if isinstance(policy, str) else policy(instance)
 
 
 def _warmup(instance, start):

@@ -15,6 +15,7 @@ from lagjax.instance import Instance, as_number
 from lagjax.lp import SELECTIONS, check_selection, occ_bound, occ_upper_bound, solve_kiid
 from lagjax.policies import Policy, build_policy, strict_order
 from lagjax.results import Cell, assemble, check_served
+from lagjax.tune import TUNED, named_policy
 
 DEFAULT_POLICIES = ("lag", "greedy", "random", "alg-sc-lp", "whittle", "whittle-rate")
 DEFAULT_ARRIVALS = 6144  # tasks counted per replica when the caller names no number of steps
@@ -35,12 +36,13 @@ def sweep(
 ) -> xr.Dataset:
     """Simulates every policy on every instance at every load and compares it with its upper bound.
 
-    Every input is checked, and every LP solved, before the first simulation starts.
+    Every input is checked, and every LP solved, before the first simulation starts. `tuned` is tuned for each cell when its
+    turn comes, on random numbers other than the sweep's.
 
     Args:
       instances: with different names; their own loads are not used.
       loads: rho values in (0, 1 - k/R], or a function that gives those of an instance.
-      policies: names from `lagjax.policies.POLICIES`, or functions from an instance (at its load) to a `Policy`.
+      policies: names from `lagjax.tune.NAMES`, or functions from an instance (at its load) to a `Policy`.
       steps: steps counted per replica at each load; by default as many as bring 6,144 tasks.
       replicas: independent replicas, at least 2 for intervals.
       seed: of all randomness, in [0, 2^64).
@@ -71,7 +73,10 @@ def sweep(
     for instance, _ in plan:
         check_length(sum(arrivals_and_warmup(instance, steps)))
     report = _progress(plan, steps, replicas, progress)
-    cells = [_cell(instance, built, steps, replicas, seed, report) for instance, built in plan]
+    cells = [
+        _cell(instance, _complete(instance, built, selection, seed), steps, replicas, seed, report)
+        for instance, built in plan
+    ]
     return assemble(cells, seed=seed, selection=selection)
 
 
@@ -120,13 +125,21 @@ def _progress(plan, steps, replicas, progress):
 
 
 def _prepare(instance, policies, selection):
-    built = [build_policy(p, instance, selection) if isinstance(p, str) else p(instance) for p in policies]
-    names = [policy.name for policy in built]
+    built = [
+        p if p == TUNED else build_policy(p, instance, selection) if isinstance(p, str) else p(instance)
+        for p in policies
+    ]
+    names = [policy if isinstance(policy, str) else policy.name for policy in built]
     if len(set(names)) < len(names):
         raise InputError(f"policies share a name ({', '.join(names)}); rename one")
     occ_upper_bound(instance, 0.0)
     solve_kiid(instance)
     return instance, tuple(built)
+
+
+def _complete(instance, built, selection, seed):
+    """Builds what was left as a name: `tuned`, which takes long."""
+    return tuple(named_policy(p, instance, selection, seed=seed) if isinstance(p, str) else p for p in built)
 
 
 def _selection_matters(name, instance):

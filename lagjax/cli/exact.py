@@ -10,6 +10,8 @@ import typer
 from lagjax.cli import inputs
 from lagjax.errors import InputError
 
+IMPROVED = "improved"  # one step of policy improvement on `tuned`: depends on the state, so it has no table
+
 
 def exact(
     name: Annotated[
@@ -17,7 +19,10 @@ def exact(
         typer.Argument(metavar="[INSTANCE]", help=f"One of {inputs.GALLERY_NAMES}, if it is small enough."),
     ] = None,
     load: Annotated[float, typer.Option(help="Load rho, in (0, 1 - k/R].")] = 0.7,
-    policies: Annotated[str | None, typer.Option(help="Policies, as in lag,greedy; all named ones by default.")] = None,
+    policies: Annotated[
+        str | None,
+        typer.Option(help="Policies, as in lag,tuned,improved. [default: all; tuned and improved only if small]"),
+    ] = None,
     scores: inputs.Scores = None,
     durations: inputs.Durations = None,
     column: inputs.Column = None,
@@ -29,7 +34,7 @@ def exact(
     missing: inputs.Missing = None,
     conflicts: inputs.Conflicts = None,
     normalise: inputs.Normalise = False,
-    seed: Annotated[int, typer.Option(help="Seed of the sampling of --scores.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the sampling of --scores, and of tuned.")] = 0,
     selection: inputs.Selection = "canonical",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON rows instead of a table.")] = False,
 ) -> None:
@@ -37,9 +42,11 @@ def exact(
 
     Example: lagjax exact priority --load 0.2
     """
-    from lagjax.exact import evaluate, exact_blocking, optimum
+    from lagjax.exact import exact_blocking, optimum
+    from lagjax.exact.many import is_small
     from lagjax.lp import check_selection, occ_upper_bound
-    from lagjax.policies import POLICIES, build_policy
+    from lagjax.policies import POLICIES
+    from lagjax.tune import NAMES
 
     files = inputs.FileOptions(
         scores,
@@ -59,15 +66,18 @@ def exact(
             "nothing to solve; name a gallery instance (as in: lagjax exact priority) or give --scores FILE"
         )
     check_selection(selection)
-    chosen = inputs.policies_of(policies, tuple(POLICIES))
+    known = (*NAMES, IMPROVED)
+    chosen = inputs.policies_of(policies, known, known)
     (instance,) = inputs.instances([name] if name else [], files, seed)
     instance = instance.with_load(load)
+    if policies is None and not is_small(instance):  # their chains may have to tell every server apart
+        chosen = tuple(POLICIES)
     best = optimum(instance)
     blocking = exact_blocking(instance)
     bound = occ_upper_bound(instance, blocking)
     rows = []
     for policy in chosen:
-        value = evaluate(instance, build_policy(policy, instance, selection))
+        value, states = _value(policy, instance, selection, seed)
         rows.append(
             {
                 "instance": instance.name,
@@ -78,13 +88,24 @@ def exact(
                 "percent_of_occ_ub": 100 * value.reward / bound,
                 "percent_of_optimum": 100 * value.reward / best.reward,
                 "optimal_reward": best.reward,
-                "states": value.states,
+                "states": states,
             }
         )
     if as_json:
         typer.echo(json.dumps(rows, indent=1))
         return
     typer.echo(_render(instance, rows, best, blocking, bound))
+
+
+def _value(policy, instance, selection, seed):
+    from lagjax.exact import evaluate, improve
+    from lagjax.tune import TUNED, named_policy
+
+    if policy == IMPROVED:
+        better = improve(instance, named_policy(TUNED, instance, seed=seed))
+        return better, better.chain.num_states
+    value = evaluate(instance, named_policy(policy, instance, selection, seed=seed))
+    return value, value.states
 
 
 def _render(instance, rows, best, blocking, bound):

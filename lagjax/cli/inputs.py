@@ -14,7 +14,7 @@ from lagjax.cli.terminal import note
 from lagjax.errors import InputError
 from lagjax.gallery import GALLERY, gallery
 from lagjax.instance import Instance
-from lagjax.policies import POLICIES
+from lagjax.tune import NAMES
 
 DEFAULT_LOADS = tuple(i / 10 for i in range(1, 10))
 _LOWEST_LOAD = 1e-3
@@ -129,14 +129,14 @@ def default_loads(instance: Instance) -> tuple[float, ...]:
     return loads
 
 
-def policies_of(text: str | None, default: tuple[str, ...]) -> tuple[str, ...]:
-    """Parses "lag,greedy" and checks every name."""
+def policies_of(text: str | None, default: tuple[str, ...], known: tuple[str, ...] = NAMES) -> tuple[str, ...]:
+    """Parses "lag,greedy" and checks that every name is known."""
     if text is None:
         return default
     names = tuple(name.strip() for name in text.split(","))
     for i, name in enumerate(names):
-        if name not in POLICIES:
-            raise InputError(f"--policies: no policy '{name}'; choose from {', '.join(POLICIES)}")
+        if name not in known:
+            raise InputError(f"--policies: no policy '{name}'; choose from {', '.join(known)}")
         if name in names[:i]:
             raise InputError(f"--policies names '{name}' twice; name it once")
     return names

@@ -1,6 +1,8 @@
-"""Ground truth for small systems: exact stationary values, exact blocking, the optimum, and the best fixed order."""
+"""Ground truth for small systems: exact stationary values, exact blocking, the optimum, the best fixed order, and
+one step of policy improvement."""
 
 from lagjax.exact.blocking import exact_blocking, geometric_blocking
+from lagjax.exact.improvement import Improved, improve
 from lagjax.exact.optimum import Optimum, optimum
 from lagjax.exact.orders import BestOrder, best_fixed_order
 from lagjax.exact.stationary import ExactValue, evaluate
@@ -8,10 +10,12 @@ from lagjax.exact.stationary import ExactValue, evaluate
 __all__ = [
     "BestOrder",
     "ExactValue",
+    "Improved",
     "Optimum",
     "best_fixed_order",
     "evaluate",
     "exact_blocking",
     "geometric_blocking",
+    "improve",
     "optimum",
 ]

@@ -40,7 +40,7 @@ class Optimum(NamedTuple):
     rounds: int
 
 
-class _Moves(NamedTuple):
+class Moves(NamedTuple):
     """For each law and team: the states in which it fits, with where it leads and how (see `starts`)."""
 
     fits: list[np.ndarray]
@@ -60,36 +60,37 @@ def optimum(instance: Instance) -> Optimum:
       SolverError: the interval stayed wider than GAP.
     """
     chain = build_chain(instance, equal_servers(instance.scores))
-    moves = _moves(instance, chain)
+    moves = list_moves(instance, chain)
     bias = np.zeros(chain.num_states)
-    _, better = _bellman(instance, chain, moves, bias, None)
+    _, better = update_values(instance, chain, moves, bias, None)
     near = None
     for done in range(_MAX_ROUNDS):
         action = better
-        assign, reward = _fixed(instance, chain, moves, action)
+        assign, reward = follow(instance, chain, moves, action)
         near = stationary_law(chain, assign)[0] if near is None else near
         bias = solve_chain(chain, assign, reward, near, bias, tolerance=max(_TOLERANCE, 10.0 ** (-4 - 2 * done)))
         bias -= bias[0]
-        updated, better = _bellman(instance, chain, moves, bias, action)
+        updated, better = update_values(instance, chain, moves, bias, action)
         lower, upper = float((updated - bias).min()), float((updated - bias).max())
         if np.array_equal(better, action) and upper - lower <= GAP * upper:
             return Optimum((lower + upper) / 2, lower, upper, action, bias, chain, done + 1)
     raise SolverError(f"the optimum of {chain.num_states:,} states is only known to lie in [{lower:.9g}, {upper:.9g}]")
 
 
-def _moves(instance, chain):
+def list_moves(instance: Instance, chain: Chain) -> Moves:
+    """Lists all moves of a chain."""
     fits = [np.flatnonzero(np.all(chain.free >= team, axis=1)) for team in chain.teams]
     both = [
         [starts(chain, law, team, states) for team, states in enumerate(fits)]
         for law in range(chain.service.law.max() + 1)
     ]
     scores = instance.scores[:, [members[0] for members in chain.groups]]
-    return _Moves(
+    return Moves(
         fits, [[x[0] for x in row] for row in both], [[x[1] for x in row] for row in both], scores @ chain.teams.T
     )
 
 
-def _bellman(instance, chain, moves, bias, action):
+def update_values(instance: Instance, chain: Chain, moves: Moves, bias: np.ndarray, action: np.ndarray | None):
     """One update of the relative values, and its maximising actions; those of `action` stay where they are as good."""
     later = serve(chain, bias)
     idle = later[chain.stay]
@@ -113,7 +114,7 @@ def _bellman(instance, chain, moves, bias, action):
     return (1 - rate.sum()) * idle + rate @ np.where(lost, idle, best), chosen
 
 
-def _fixed(instance, chain, moves, action):
+def follow(instance: Instance, chain: Chain, moves: Moves, action: np.ndarray):
     """The assignment matrix and the reward per step of a table of actions."""
     taken, reward = [], np.zeros(chain.num_states)
     for v, rate in enumerate(instance.arrival_rate):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lagjax.errors import InputError
-from lagjax.exact.chain import assign_matrix, build_chain, serve
+from lagjax.exact.chain import Chain, assign_matrix, build_chain, serve
 from lagjax.exact.choice import team_probabilities
 from lagjax.exact.groups import Groups, equal_servers
 from lagjax.instance import Instance, as_number
@@ -52,7 +52,7 @@ def best_fixed_order(instance: Instance, parts: int = 2) -> BestOrder:
     if as_number("parts", parts) not in range(1, instance.num_servers + 1):
         raise InputError(f"parts is {parts!r}; give a whole number from 1 to R = {instance.num_servers}")
     partitions = list(_partitions(equal_servers(instance.scores), int(parts)))
-    candidates = sum(_count(instance, blocks) for blocks in partitions)
+    candidates = count_orders(instance, parts)
     if candidates > MAX_ORDERS:
         shown = f"{candidates:,}" if candidates < 10**12 else f"about 10^{len(str(candidates)) - 1}"
         raise InputError(
@@ -65,6 +65,11 @@ def best_fixed_order(instance: Instance, parts: int = 2) -> BestOrder:
     for v in range(instance.num_types):
         tier[v, [r for b in np.argsort(ranks[v]) for r in blocks[b]]] = np.arange(instance.num_servers)
     return BestOrder(make_policy("best-order", tier), reward, blocks, sum(one[2] for one in found))
+
+
+def count_orders(instance: Instance, parts: int = 2) -> int:
+    """How many orders `best_fixed_order` would evaluate."""
+    return sum(_count(instance, blocks) for blocks in _partitions(equal_servers(instance.scores), int(parts)))
 
 
 def _partitions(groups, parts) -> Iterator[Groups]:
@@ -105,7 +110,7 @@ def _best_of(instance, blocks):
     if count > _MAX_STATES:
         raise InputError(f"orders are compared on chains of at most {_MAX_STATES} states; this one has {count:,}")
     rate, law = np.asarray(instance.arrival_rate), chain.service.law
-    idle, rows = _rows(instance, chain)
+    idle, rows = move_rows(instance, chain)
     scores = instance.scores[:, [members[0] for members in blocks]]
     rewards = np.hstack([scores @ chain.teams.T, np.zeros((len(scores), 1))])
     ranks = np.array(list(itertools.permutations(range(len(blocks)))))
@@ -130,7 +135,7 @@ def _best_of(instance, blocks):
     return best, found, tried
 
 
-def _rows(instance, chain):
+def move_rows(instance: Instance, chain: Chain) -> tuple[np.ndarray, np.ndarray]:
     """Rows of P when nothing is assigned, (N, N), and per law when a team is, (laws, T + 1, N, N), lost tasks last."""
     service = serve(chain, np.eye(chain.num_states))
     shape = (chain.num_states, len(chain.teams))

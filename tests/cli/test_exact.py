@@ -14,12 +14,22 @@ def test_rows_for_programs(lagjax):
     done = lagjax("exact", "priority", "--load", "0.2", "--selection", "vertex", "--json")
     assert (done.code, done.err) == (0, "")
     rows = json.loads(done.out)
-    assert [row["policy"] for row in rows] == ["lag", "greedy", "random", "alg-sc-lp", "whittle", "whittle-rate"]
+    named = ["lag", "greedy", "random", "alg-sc-lp", "whittle", "whittle-rate"]
+    assert [row["policy"] for row in rows] == [*named, "tuned", "improved"]
     assert all(set(row) == KEYS and row["states"] >= 21 and row["instance"] == "priority" for row in rows)
     lag = rows[0]
     assert lag["percent_of_occ_ub"] == pytest.approx(84.14, abs=0.005)
     assert lag["percent_of_optimum"] == pytest.approx(100 * lag["reward_per_step"] / lag["optimal_reward"])
     assert len({round(row["blocking"], 12) for row in rows}) == 1
+    assert rows[-2]["percent_of_occ_ub"] > 87.75 and rows[-1]["percent_of_optimum"] > 99.9
+
+
+def test_only_small_systems_are_tuned_unasked(lagjax, tmp_path):
+    (tmp_path / "s.csv").write_text(
+        "paper,reviewer,score\n" + "".join(f"p0,r{r},1\np1,r{r},{r // 6}\n" for r in range(12))
+    )
+    done = lagjax("exact", "--scores", "s.csv", "--service", "geometric:5", "--load", "0.4", "--json")
+    assert done.code == 0 and [row["policy"] for row in json.loads(done.out)][-1] == "whittle-rate"
 
 
 def test_a_table_for_people(lagjax):

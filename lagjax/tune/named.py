@@ -1,0 +1,24 @@
+"""Names of policies, the tuned one included."""
+
+from __future__ import annotations
+
+from lagjax.instance import Instance
+from lagjax.policies.registry import POLICIES, build_policy
+from lagjax.policies.table import Policy
+from lagjax.tune.tuned import tune
+
+TUNED = "tuned"
+NAMES = (*POLICIES, TUNED)
+
+
+def named_policy(
+    name: str, instance: Instance, selection: str = "canonical", *, seed: int = 0, copies: int = 1, dispatchers: int = 1
+) -> Policy:
+    """Builds any policy that has a name; only `tuned` depends on the seed and the size.
+
+    Raises:
+      InputError: no such policy, or an argument outside its range.
+    """
+    if name == TUNED:
+        return tune(instance, copies=copies, dispatchers=dispatchers, seed=seed).policy
+    return build_policy(name, instance, selection)

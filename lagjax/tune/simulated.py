@@ -1,0 +1,118 @@
+"""The search by simulation: rounds of candidates, each raced against the incumbent on replicas of its own."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+from lagjax.instance import Instance
+from lagjax.policies.table import Policy, make_policy
+from lagjax.tune.candidates import distinct, lag_policies, named_policies, order_by, price_policies
+from lagjax.tune.exactly import Found
+from lagjax.tune.moves import combined, places, shifts, swaps
+from lagjax.tune.racing import STAGES, Race, race
+from lagjax.tune.trials import Trial, derived_seed
+
+FALSE_CHOICE = 0.05  # over all rounds of one search
+ROUNDS = 17  # at most, two for every kind of move
+MOST_CANDIDATES = 320  # per round
+MOST_SERVERS = 10_000  # per round, candidates times servers
+SHIFTS = (1.5, 4.5)  # places that a server moves up or down for all types
+
+
+class _Seeds:
+    """A new seed for every draw."""
+
+    def __init__(self, seed):
+        self._seed, self._numbers = seed, itertools.count()
+
+    def __call__(self):
+        return derived_seed(self._seed, next(self._numbers))
+
+
+def search_single(instance: Instance, trial: Trial, seed: int) -> Found:
+    """Races named policies and LAG at other prices, then moves around the best order, at one copy of every server.
+
+    The incumbent is LAG at the canonical optimum. Each of up to ROUNDS races may replace it and has a false-choice rate of
+    FALSE_CHOICE / ROUNDS, so the chance that the result is worse than LAG is at most FALSE_CHOICE (see `race`). Moves are
+    shifts of a server for all types, neighbours exchanged for one type, and sums of those that looked good.
+    """
+    seeds = _Seeds(seed)
+    incumbent, *others = lag_policies(instance)
+    candidates = distinct([*others, *named_policies(instance), *price_policies(instance)], [incumbent])
+    incumbent, outcome = _round(incumbent, candidates, trial, seeds)
+    tried, rounds = 1 + len(candidates), 1
+    base = _order_near(instance, incumbent, candidates, outcome)
+    kinds = [SHIFTS[0], None, *SHIFTS[1:]]  # None: neighbours exchanged
+    while kinds and rounds + 2 <= ROUNDS:
+        by = kinds.pop(0)
+        changes = swaps(base, instance.scores) if by is None else shifts(base, instance.scores, by)
+        changes = _some(changes, instance, seeds())
+        before, old = incumbent, base
+        incumbent, base, outcome = _move(instance, incumbent, base, old, changes, trial, seeds)
+        sums = combined(changes, outcome.gain, outcome.error)
+        incumbent, base, _ = _move(instance, incumbent, base, old, sums, trial, seeds)
+        tried, rounds = tried + len(changes) + len(sums), rounds + 2
+        if incumbent is not before:  # worth another try, when the others have had theirs
+            kinds.append(by)
+    return Found(incumbent, tried)
+
+
+def search_scaled(instance: Instance, trial: Trial, seed: int, most: int) -> Found:
+    """Races as many policies as `most` at any number of copies; shares within tiers are then exact, not raced.
+
+    As `search_single`, with one race. Where copies are many a lottery within a tier has the fluid limit of even or
+    weighted shares, so every candidate is a capped policy, and they share one compiled program.
+    """
+    incumbent, *others = lag_policies(instance)
+    policies = [make_policy(p.name, p.tier, p.weight, "capped") for p in named_policies(instance)]
+    candidates = distinct([*others, *_alternate(policies, price_policies(instance))], [incumbent])[
+        : max(most, len(others))
+    ]
+    incumbent, _ = _round(incumbent, candidates, trial, _Seeds(seed), rounds=1)
+    return Found(incumbent, 1 + len(candidates))
+
+
+def _round(incumbent: Policy, candidates: Sequence[Policy], trial: Trial, seeds, rounds=ROUNDS) -> tuple[Policy, Race]:
+    def sample(arms, stage):
+        policies = [incumbent, *(candidates[arm] for arm in arms)]
+        return np.concatenate([trial(policies, seeds()) for _ in range(2**stage)], axis=1)
+
+    outcome = race(sample, len(candidates), FALSE_CHOICE / rounds, STAGES)
+    return (incumbent if outcome.winner is None else candidates[outcome.winner]), outcome
+
+
+def _move(instance, incumbent, base, old, changes, trial, seeds):
+    """A race of `old` plus each change; the new base is the winner's order."""
+    candidates = [order_by(-(old + change), f"{_root(incumbent)}, moved") for change in changes]
+    after, outcome = _round(incumbent, candidates, trial, seeds)
+    return after, (base if after is incumbent else places(instance, after)), outcome
+
+
+def _order_near(instance, incumbent, candidates, outcome):
+    """The order of the incumbent, or of the best candidate that is one."""
+    order = places(instance, incumbent)
+    for arm in np.argsort(-outcome.gain, kind="stable"):
+        if order is not None:
+            break
+        order = places(instance, candidates[arm])
+    return order
+
+
+def _root(policy):
+    return policy.name.removesuffix(", moved")
+
+
+def _some(changes, instance, seed):
+    """At most so many that a round stays cheap, drawn at random."""
+    most = max(2, min(MOST_CANDIDATES, MOST_SERVERS // instance.num_servers))
+    if len(changes) <= most:
+        return changes
+    drawn = np.random.Generator(np.random.PCG64(seed)).permutation(len(changes))[:most]
+    return [changes[i] for i in sorted(drawn)]
+
+
+def _alternate(one, other):
+    return [x for pair in itertools.zip_longest(one, other) for x in pair if x is not None]

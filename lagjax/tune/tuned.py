@@ -1,0 +1,115 @@
+"""The policy `tuned`: the best index policy found for one finite system, starting from LAG and never knowingly below it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import OrderedDict
+
+import numpy as np
+
+from lagjax.engine.checks import whole_number
+from lagjax.exact.groups import single_tiers
+from lagjax.exact.many import tier_rewards
+from lagjax.instance import Instance
+from lagjax.policies.registry import build_policy
+from lagjax.policies.table import Policy
+from lagjax.stats import Estimate, estimate
+from lagjax.tune.candidates import distinct
+from lagjax.tune.exactly import search_exactly
+from lagjax.tune.simulated import FALSE_CHOICE, search_scaled, search_single
+from lagjax.tune.trials import Trial, derived_seed, scaled_cost, scaled_trial, single_trial
+
+MOST_SCALED_WORK = 80_000_000  # tasks times servers of one search at many copies: about 40 s of processor time
+MOST_SCALED = 16  # candidates
+_FRESH = 1_000_000  # number of the first draw of the report; searches use smaller ones
+_FRESH_TRIALS = 4
+_REMEMBERED = 512
+_known: OrderedDict = OrderedDict()
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Tuned:
+    """A tuned policy and what is known of it.
+
+    Attributes:
+      policy: named "tuned"; its notes say where it comes from and how it was chosen.
+      origin: name of the policy that it is, or was moved from.
+      reward: per step and copy, with the half-width of its 95% interval: zero where it is exact, else from replicas that no
+        choice has seen.
+      gain: the same of its difference to LAG at the canonical optimum, paired.
+      exact: whether rewards were computed from chains.
+      tried: policies evaluated.
+      false_choice: bound on the chance that it is worse than LAG; 0 where exact.
+    """
+
+    policy: Policy
+    origin: str
+    reward: Estimate
+    gain: Estimate
+    exact: bool
+    tried: int
+    false_choice: float
+
+
+def tune(instance: Instance, *, copies: int = 1, dispatchers: int = 1, seed: int = 0) -> Tuned:
+    """Finds an index policy for one finite system.
+
+    Candidates are LAG at every selection of the LP's optimum, all other named policies, LAG's index at other prices, fixed
+    orders, and moves around the best. Rewards are exact where every server can be told apart in a chain of 512 states;
+    else candidates race LAG in simulation, and replace it only if they are better beyond doubt (`lagjax.tune.racing`).
+    Equal arguments are tuned once in a process and always give the same policy.
+
+    Args:
+      instance: the system, at its load.
+      copies, dispatchers: n and m of the scaled system; see `lagjax.engine.scaled_run`.
+      seed: in [0, 2^64). The random numbers of the search are not those that `sweep` and `converge` draw from this seed.
+
+    Raises:
+      InputError: an argument outside its range.
+    """
+    whole_number("copies", copies, 1)
+    whole_number("dispatchers", dispatchers, 1)
+    whole_number("seed", seed, 0, 2**64 - 1)
+    arrays = (instance.scores, instance.arrival_rate, instance.service_pmf)
+    key = (*(np.asarray(a).tobytes() for a in arrays), instance.scores.shape, instance.servers_per_task)
+    key = (*key, int(copies), int(dispatchers), int(seed))
+    if key not in _known:
+        _known[key] = _tune(instance, int(copies), int(dispatchers), int(seed))
+        if len(_known) > _REMEMBERED:
+            _known.popitem(last=False)
+    return _known[key]
+
+
+def _tune(instance, copies, dispatchers, seed):
+    one = copies == dispatchers == 1
+    reward = tier_rewards(instance) if one else None
+    lag = build_policy("lag", instance)
+    if reward is not None:
+        found = search_exactly(instance, reward)
+        value, base = reward(*single_tiers(found.policy)), reward(*single_tiers(lag))
+        known = Estimate(np.array(value), np.array(0.0)), Estimate(np.array(value - base), np.array(0.0))
+        said = f"{found.policy.name}: the best of {found.tried:,} policies by exact rewards"
+    else:
+        trial = single_trial(instance) if one else scaled_trial(instance, copies, dispatchers)
+        if one:
+            found = search_single(instance, trial, seed)
+        else:
+            # A race takes three trials for every candidate and seven for the incumbent (`race`), and the report two more.
+            affordable = int((MOST_SCALED_WORK / scaled_cost(instance, dispatchers) - 9) / 3)
+            found = search_scaled(instance, trial, seed, min(MOST_SCALED, affordable))
+        known = _report(trial, found.policy, lag, seed, _FRESH_TRIALS if one else 1)
+        said = (
+            f"{found.policy.name}: raced against LAG among {found.tried:,} policies, worse than LAG with a chance of at most "
+            f"{100 * FALSE_CHOICE:g}%"
+        )
+    policy = dataclasses.replace(found.policy, name="tuned", notes=(said,))
+    chance = 0.0 if reward is not None else FALSE_CHOICE
+    return Tuned(policy, found.policy.name, *known, reward is not None, found.tried, chance)
+
+
+def _report(trial: Trial, policy, lag, seed, trials):
+    """Rewards on fresh replicas; LAG's own gain is zero."""
+    same = distinct([lag], [policy]) == []
+    policies = [policy] if same else [policy, lag]
+    rewards = np.concatenate([trial(policies, derived_seed(seed, _FRESH + i)) for i in range(trials)], axis=1)
+    return estimate(rewards[0]), estimate(rewards[0] - rewards[-1])
