@@ -170,8 +170,8 @@ that were taken together come back together, 44 steps later, and only what the p
 mixes them. An eigenvalue mu of the derivative of the rates gives eigenvalues z with z^43 (z - 1 + mu) = mu, just
 inside the unit circle near its 44th roots of unity; the larger mu, the likelier that a free copy is taken at once,
 the nearer they are. Low-rank, where every server is wanted and mu is largest ({mu[low-rank]:.2f} at load
-{config.policy_load}; on Unfriendly {mu[unfriendly]:.2f}), is the slowest. With geometric
-durations nothing comes back together: what is left is the truncated end of the law (P(D > d) < 1e-9), a ring of
+{config.policy_load}; on Unfriendly {mu[unfriendly]:.2f}), is the slowest. With geometric durations nothing comes back
+together: what is left is the truncated end of the law (P(D > d) < 1e-9), a ring of
 radius about 1 - 1 / E[D]. Where the radius is 0 no server has a positive index, so nothing comes back at all, and what
 is measured is how the start's own copies finish.
 
