@@ -27,6 +27,7 @@ Dispatchers = Annotated[
 ]
 
 
+@inputs.takes_files
 def converge(
     names: Annotated[
         list[str] | None,
@@ -41,17 +42,7 @@ def converge(
     copies: Copies = _ALL_COPIES,
     dispatchers: Dispatchers = "sqrt",
     policies: Annotated[str, typer.Option(help="Comma-separated.")] = "lag",
-    scores: inputs.Scores = None,
-    durations: inputs.Durations = None,
-    column: inputs.Column = None,
-    service: inputs.Service = None,
-    per_task: inputs.PerTask = None,
-    sample_papers: inputs.SamplePapers = None,
-    sample_reviewers: inputs.SampleReviewers = None,
-    orientation: inputs.Orientation = None,
-    missing: inputs.Missing = None,
-    conflicts: inputs.Conflicts = None,
-    normalise: inputs.Normalise = False,
+    files: inputs.FileOptions = inputs.NO_FILES,
     replicas: Annotated[int, typer.Option(help="Independent replicas.")] = DEFAULT_REPLICAS,
     steps: Annotated[
         int | None,
@@ -83,20 +74,7 @@ def converge(
     from lagjax.results import save, write_whole
     from lagjax.tables import CONVERGENCE_LEGEND, convergence_table
 
-    files = inputs.FileOptions(
-        scores,
-        durations,
-        column,
-        service,
-        per_task,
-        sample_papers,
-        sample_reviewers,
-        orientation,
-        missing,
-        conflicts,
-        normalise,
-    )
-    given = names or ([] if scores is not None else list(DEFAULT_INSTANCES))
+    given = names or ([] if files.scores is not None else list(DEFAULT_INSTANCES))
     chosen = [
         instance.with_load(min(0.8, inputs.default_loads(instance)[-1]) if load is None else load)
         for instance in inputs.instances(given, files, seed)
@@ -111,7 +89,7 @@ def converge(
             chosen, sizes=sizes, policies=compared, steps=steps, replicas=replicas, seed=seed, selection=selection,
             start=start, progress=progress,
         )  # fmt: skip
-    tables = [f"{name}\n{convergence_table(data, name, scores is None)}" for name in data.instance.values]
+    tables = [f"{name}\n{convergence_table(data, name, files.scores is None)}" for name in data.instance.values]
     text = "\n\n".join([*tables, CONVERGENCE_LEGEND])
     if folder is not None:
         write_whole(folder / "converge.png", lambda path: plot_convergence(data).savefig(path, dpi=150))

@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 from lagjax.cli import inputs
-from lagjax.errors import InputError
 
 IMPROVED = "improved"  # one step of policy improvement on `tuned`: depends on the state, so it has no table
 
 
+@inputs.takes_files
 def exact(
     name: Annotated[
         str | None,
@@ -23,17 +23,7 @@ def exact(
         str | None,
         typer.Option(help="Policies, as in lag,tuned,improved. [default: all; tuned and improved only if small]"),
     ] = None,
-    scores: inputs.Scores = None,
-    durations: inputs.Durations = None,
-    column: inputs.Column = None,
-    service: inputs.Service = None,
-    per_task: inputs.PerTask = None,
-    sample_papers: inputs.SamplePapers = None,
-    sample_reviewers: inputs.SampleReviewers = None,
-    orientation: inputs.Orientation = None,
-    missing: inputs.Missing = None,
-    conflicts: inputs.Conflicts = None,
-    normalise: inputs.Normalise = False,
+    files: inputs.FileOptions = inputs.NO_FILES,
     seed: Annotated[int, typer.Option(help="Seed of the sampling of --scores, and of tuned.")] = 0,
     selection: inputs.Selection = "canonical",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON rows instead of a table.")] = False,
@@ -48,27 +38,10 @@ def exact(
     from lagjax.policies import POLICIES
     from lagjax.tune import NAMES
 
-    files = inputs.FileOptions(
-        scores,
-        durations,
-        column,
-        service,
-        per_task,
-        sample_papers,
-        sample_reviewers,
-        orientation,
-        missing,
-        conflicts,
-        normalise,
-    )
-    if name is None and scores is None:
-        raise InputError(
-            "nothing to solve; name a gallery instance (as in: lagjax exact priority) or give --scores FILE"
-        )
     check_selection(selection)
     known = (*NAMES, IMPROVED)
     chosen = inputs.policies_of(policies, known, known)
-    (instance,) = inputs.instances([name] if name else [], files, seed)
+    instance = inputs.one_instance(name, files, seed, "exact")
     instance = instance.with_load(load)
     if policies is None and not is_small(instance):  # their chains may have to tell every server apart
         chosen = tuple(POLICIES)

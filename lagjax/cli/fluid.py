@@ -17,6 +17,7 @@ from lagjax.policies import POLICIES
 DEFAULT_FOLDER = Path("lagjax-fluid")
 
 
+@inputs.takes_files
 def fluid(
     name: Annotated[
         str | None,
@@ -30,17 +31,7 @@ def fluid(
     steps: Annotated[
         int | None, typer.Option(help="Steps of each. [default: as many as the spectrum asks for, up to 100,000]")
     ] = None,
-    scores: inputs.Scores = None,
-    durations: inputs.Durations = None,
-    column: inputs.Column = None,
-    service: inputs.Service = None,
-    per_task: inputs.PerTask = None,
-    sample_papers: inputs.SamplePapers = None,
-    sample_reviewers: inputs.SampleReviewers = None,
-    orientation: inputs.Orientation = None,
-    missing: inputs.Missing = None,
-    conflicts: inputs.Conflicts = None,
-    normalise: inputs.Normalise = False,
+    files: inputs.FileOptions = inputs.NO_FILES,
     seed: Annotated[int, typer.Option(help="Seed of the starts, and of the sampling.")] = 0,
     selection: inputs.Selection = "canonical",
     out: Annotated[
@@ -61,24 +52,7 @@ def fluid(
     from lagjax.plots.fluid import plot_fluid
     from lagjax.results import write_whole
 
-    files = inputs.FileOptions(
-        scores,
-        durations,
-        column,
-        service,
-        per_task,
-        sample_papers,
-        sample_reviewers,
-        orientation,
-        missing,
-        conflicts,
-        normalise,
-    )
-    if name is None and scores is None:
-        raise InputError(
-            "nothing to verify; name a gallery instance (as in: lagjax fluid priority) or give --scores FILE"
-        )
-    (instance,) = inputs.instances([name] if name else [], files, seed)
+    instance = inputs.one_instance(name, files, seed, "fluid")
     instance = instance.with_load(min(0.8, inputs.default_loads(instance)[-1]) if load is None else load)
     if policy not in POLICIES:
         raise InputError(f"--policy: no policy '{policy}'; choose one policy of {', '.join(POLICIES)}")

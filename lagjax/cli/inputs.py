@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import inspect
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_type_hints
 
 import typer
 
@@ -52,17 +55,51 @@ Selection = Annotated[str, typer.Option(help="Which LP optimum makes the policie
 class FileOptions:
     """The options that describe an instance in files, as given."""
 
-    scores: Path | None = None
-    durations: Path | None = None
-    column: str | None = None
-    service: str | None = None
-    per_task: int | None = None
-    sample_papers: int | None = None
-    sample_reviewers: int | None = None
-    orientation: str | None = None
-    missing: str | None = None
-    conflicts: str | None = None
-    normalise: bool = False
+    scores: Scores = None
+    durations: Durations = None
+    column: Column = None
+    service: Service = None
+    per_task: PerTask = None
+    sample_papers: SamplePapers = None
+    sample_reviewers: SampleReviewers = None
+    orientation: Orientation = None
+    missing: Missing = None
+    conflicts: Conflicts = None
+    normalise: Normalise = False
+
+
+NO_FILES = FileOptions()
+
+
+def takes_files(command: Callable[..., None]) -> Callable[..., None]:
+    """Gives a command the options of `FileOptions` in the place of its parameter `files`."""
+    hints = get_type_hints(FileOptions, include_extras=True)
+    options = [
+        inspect.Parameter(f.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=f.default, annotation=hints[f.name])
+        for f in dataclasses.fields(FileOptions)
+    ]
+    given = inspect.signature(command, eval_str=True)
+    parameters = [p for own in given.parameters.values() for p in (options if own.name == "files" else [own])]
+
+    @functools.wraps(command)
+    def with_files(**arguments):
+        files = FileOptions(**{option.name: arguments.pop(option.name) for option in options})
+        return command(files=files, **arguments)
+
+    # What typer reads: the parameters as they are on the command line.
+    with_files.__signature__ = given.replace(parameters=parameters)  # type: ignore[attr-defined]
+    with_files.__annotations__ = {p.name: p.annotation for p in parameters}
+    return with_files
+
+
+def one_instance(name: str | None, files: FileOptions, seed: int, command: str) -> Instance:
+    """Returns the instance meant by a command that takes one."""
+    if name is None and files.scores is None:
+        raise InputError(
+            f"nothing to work on; name a gallery instance (as in: lagjax {command} priority) or give --scores FILE"
+        )
+    (instance,) = instances([name] if name else [], files, seed)
+    return instance
 
 
 def instances(names: list[str], files: FileOptions, seed: int) -> list[Instance]:

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from lagjax.cli import inputs
-from lagjax.errors import InputError
 
 
+@inputs.takes_files
 def solve(
     name: Annotated[
         str | None,
@@ -18,17 +18,7 @@ def solve(
     ] = None,
     load: Annotated[float, typer.Option(help="Load rho, in (0, 1 - k/R].")] = 0.7,
     blocking: Annotated[float, typer.Option(help="B of OCC-LP(B); 0 is the fluid limit that makes LAG's index.")] = 0.0,
-    scores: inputs.Scores = None,
-    durations: inputs.Durations = None,
-    column: inputs.Column = None,
-    service: inputs.Service = None,
-    per_task: inputs.PerTask = None,
-    sample_papers: inputs.SamplePapers = None,
-    sample_reviewers: inputs.SampleReviewers = None,
-    orientation: inputs.Orientation = None,
-    missing: inputs.Missing = None,
-    conflicts: inputs.Conflicts = None,
-    normalise: inputs.Normalise = False,
+    files: inputs.FileOptions = inputs.NO_FILES,
     seed: Annotated[int, typer.Option(help="Seed of the sampling.")] = 0,
     selection: inputs.Selection = "canonical",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
@@ -39,24 +29,7 @@ def solve(
     """
     from lagjax.lp import solve_kiid, solve_occ
 
-    files = inputs.FileOptions(
-        scores,
-        durations,
-        column,
-        service,
-        per_task,
-        sample_papers,
-        sample_reviewers,
-        orientation,
-        missing,
-        conflicts,
-        normalise,
-    )
-    if name is None and scores is None:
-        raise InputError(
-            "nothing to solve; name a gallery instance (as in: lagjax solve priority) or give --scores FILE"
-        )
-    (instance,) = inputs.instances([name] if name else [], files, seed)
+    instance = inputs.one_instance(name, files, seed, "solve")
     instance = instance.with_load(load)
     occ, kiid = solve_occ(instance, blocking, selection), solve_kiid(instance)
     typer.echo(json.dumps(_payload(instance, occ, kiid), indent=1) if as_json else _render(instance, occ, kiid))

@@ -16,6 +16,7 @@ from lagjax.sweep import DEFAULT_ARRIVALS, DEFAULT_POLICIES, DEFAULT_REPLICAS
 DEFAULT_FOLDER = Path("lagjax-results")
 
 
+@inputs.takes_files
 def sweep(
     names: Annotated[
         list[str] | None,
@@ -24,17 +25,7 @@ def sweep(
             help=f"Gallery instances: {inputs.GALLERY_NAMES}. [default: all]",
         ),
     ] = None,
-    scores: inputs.Scores = None,
-    durations: inputs.Durations = None,
-    column: inputs.Column = None,
-    service: inputs.Service = None,
-    per_task: inputs.PerTask = None,
-    sample_papers: inputs.SamplePapers = None,
-    sample_reviewers: inputs.SampleReviewers = None,
-    orientation: inputs.Orientation = None,
-    missing: inputs.Missing = None,
-    conflicts: inputs.Conflicts = None,
-    normalise: inputs.Normalise = False,
+    files: inputs.FileOptions = inputs.NO_FILES,
     loads: Annotated[
         str | None, typer.Option(help="0.1,0.2 or 0.1:0.9:0.1. [default: 0.1 to 0.9 as far as feasible]")
     ] = None,
@@ -66,19 +57,6 @@ def sweep(
     from lagjax.results import rows, save, write_whole
     from lagjax.sweep import sweep as run
 
-    files = inputs.FileOptions(
-        scores,
-        durations,
-        column,
-        service,
-        per_task,
-        sample_papers,
-        sample_reviewers,
-        orientation,
-        missing,
-        conflicts,
-        normalise,
-    )
     chosen = inputs.instances(names or [], files, seed)
     at, compared = inputs.loads_of(loads), inputs.policies_of(policies, DEFAULT_POLICIES)
     folder = out if out is not None else (None if json_file else DEFAULT_FOLDER)
@@ -96,7 +74,7 @@ def sweep(
         )
     for line in _policy_notes(data):
         note(f"note: {line}")
-    text = render(data, beside_published=scores is None)
+    text = render(data, beside_published=files.scores is None)
     if folder is not None:
         for instance in data.instance.values:
             figure = plot_load_sweep(data, instance)

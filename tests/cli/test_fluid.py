@@ -55,7 +55,7 @@ def test_a_cycle_is_reported(lagjax, tmp_path):
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        ((), "name a gallery instance"),
+        ((), "nothing to work on; name a gallery instance (as in: lagjax fluid priority)"),
         (("priority", "--load", "0.9"), "0.875"),
         (("priority", "--policy", "lagg"), "'lagg'"),
         (("priority", "--policy", "lag,greedy"), "one policy"),
