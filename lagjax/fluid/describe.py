@@ -6,11 +6,6 @@ import math
 
 from lagjax.fluid.verify import AT_A_KINK, FluidReport
 
-VERDICTS = {
-    False: "NO ATTRACTOR",
-    "undecided": "UNDECIDED: trajectories had not settled",
-}
-
 
 def describe(report: FluidReport) -> str:
     """Returns the verdict and the figures behind it, a paragraph of short lines."""
@@ -56,8 +51,8 @@ def _verdict(report, settled, count, steps):
     elif report.repels:
         what = f"the fixed point repels: its derivative has an eigenvalue of modulus {report.spectrum.radius:.6g}"
     else:
-        return f"{VERDICTS['undecided']} after {steps:,} steps ({count - settled} of {count}){_advice(report)}"
-    return f"{VERDICTS[False]}: {what}."
+        return f"UNDECIDED: trajectories had not settled after {steps:,} steps ({count - settled} of {count}){_advice(report)}"
+    return f"NO ATTRACTOR: {what}."
 
 
 def _advice(report):
@@ -75,7 +70,7 @@ def _pace(rate):
     return (
         f"a tenth is left after {math.log(0.1) / math.log(rate):.4g} steps"
         if rate > 0
-        else "gone when the last server is free"
+        else "in the end nothing is left"
     )
 
 

@@ -19,7 +19,7 @@ from lagjax.fluid.map import FluidSystem, fluid_map, fluid_reward, fluid_system
 from lagjax.fluid.spectrum import Spectrum, rate_slopes, spectrum
 from lagjax.fluid.starts import MOST_STARTS, Starts, make_starts, worst_starts
 from lagjax.instance import Instance
-from lagjax.lp import occ_upper_bound, solve_occ
+from lagjax.lp import check_selection, occ_upper_bound, solve_occ
 from lagjax.policies import Policy, build_policy
 
 DEFAULT_STARTS = 200
@@ -110,15 +110,17 @@ def verify(
     whole_number("seed", seed, 0, 2**64 - 1)
     if steps is not None:
         whole_number("steps", steps, 1, MOST_STEPS)
-    solution = solve_occ(instance, selection=selection)
-    of_lp = policy == "lag"
+    check_selection(selection)
     if isinstance(policy, str):
         built = build_policy(policy, instance, selection)
     else:
         built = policy if isinstance(policy, Policy) or not callable(policy) else policy(instance)
     system = fluid_system(instance, built)
     with jax.enable_x64(True):
-        point = lp_fixed_point(instance, solution) if of_lp else np.asarray(fixed_point(system).state)
+        if isinstance(policy, str) and policy == "lag":
+            point = lp_fixed_point(instance, solve_occ(instance, selection=selection))
+        else:
+            point = np.asarray(fixed_point(system).state)
         residual = float(jnp.max(jnp.abs(fluid_map(system, point) - point)))
         reward = float(fluid_reward(system, point))
         kink = nearest_kink(system, point)

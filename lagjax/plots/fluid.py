@@ -60,7 +60,7 @@ def plot_fluid(report: FluidReport) -> Figure:
     reach = 1.1 * max(1.0, radius)
     right.set(aspect="equal", xlim=(-reach, reach), ylim=(-reach, reach), xlabel="real part", ylabel="imaginary part")
     shown = "eigenvalues" if report.spectrum.whole else "leading eigenvalues"
-    right.set_title(f"{values.size} {shown} at the fixed point, with multiplicity", fontsize=10)
+    right.set_title(f"{values.size} {shown}, with multiplicity", fontsize=10)
     for axes in (left, right):
         axes.grid(alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import plain_fluid
 import pytest
+from problems import random_problems
 
 from lagjax.allocate import race_limit, waterfill
 from lagjax.allocate.tiers import budget_ends
@@ -16,20 +17,6 @@ jitted = jax.jit(race_limit)
 def in_float64():
     with jax.enable_x64(True):
         yield
-
-
-def random_problems(servers, lanes, seed):
-    """Budgets from none to more than there is, tiers with ties, weights over three orders of magnitude, empty servers."""
-    rng = np.random.default_rng(seed)
-    capacity = rng.random((servers, lanes)) * (rng.random((servers, lanes)) < 0.8)
-    capacity[:, ::3] = rng.integers(0, 4, capacity[:, ::3].shape) / 4
-    tier = rng.integers(0, rng.integers(1, servers + 1, lanes), (servers, lanes))
-    weight = 10 ** rng.uniform(-3, 0, (servers, lanes))
-    weight[:, ::2] = rng.integers(1, 4, weight[:, ::2].shape)
-    budget = capacity.sum(axis=0) * rng.uniform(0, 1.2, lanes)
-    budget[::7] = 0
-    budget[1::7] = capacity.sum(axis=0)[1::7]
-    return budget, capacity, tier, weight
 
 
 @pytest.mark.parametrize("servers", [1, 2, 5, 12])
