@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
-from jax.sharding import PartitionSpec
 
 from lagjax.engine.checks import MOST_REPLICAS, whole_number
-from lagjax.engine.devices import compiler_options, place_replicas
+from lagjax.engine.devices import place_replicas
+from lagjax.engine.drive import driver
 from lagjax.errors import InputError
 from lagjax.instance import Instance
 from lagjax.models import scaled, streams
@@ -196,7 +194,7 @@ def _set_up(instance, policy, copies, dispatchers, replicas, seed, start, most_d
     )
     keys, state = placed.by_replica(keys), placed.by_replica(state)
     zero = placed.by_replica(scaled.Counts(*(jnp.zeros(s, jnp.int32) for s in _count_shapes(instance, replicas))))
-    run = _program(placed.mesh, tuple(compiler_options(placed.platform).items()))
+    run = driver(scaled.step, placed)
 
     def advance(state, first, last):
         return run(state, zero, np.uint32(first), np.uint32(last), tables, keys)
@@ -210,28 +208,3 @@ _occupancy = jax.jit(scaled.occupancy)
 def _count_shapes(instance, replicas):
     per_type = (instance.num_types, replicas)
     return (*instance.scores.shape, replicas), per_type, per_type
-
-
-@functools.cache
-def _program(mesh, options):
-    """The compiled chunk. Each device runs its own replicas' loops: their numbers of turns need not agree."""
-
-    def chunk(state, counts, first, last, tables, keys):
-        def one_step(now, carry):
-            state, counts = carry
-            return scaled.step(state, counts, now, tables, keys)
-
-        return lax.fori_loop(first, last, one_step, (state, counts))
-
-    def along_replicas(tree):
-        return jax.tree.map(lambda x: PartitionSpec(*[None] * (x.ndim - 1), "replica"), tree)
-
-    def sharded(state, counts, first, last, tables, keys):
-        split = along_replicas((state, counts))
-        whole = jax.tree.map(lambda _: PartitionSpec(), (first, last, tables))
-        body = jax.shard_map(
-            chunk, mesh=mesh, in_specs=(*split, *whole, along_replicas(keys)), out_specs=split, check_vma=False
-        )
-        return body(state, counts, first, last, tables, keys)
-
-    return jax.jit(sharded, compiler_options=dict(options) or None)
