@@ -15,7 +15,7 @@ from lagjax.instance import Instance, as_number
 from lagjax.lp import SELECTIONS, check_selection, occ_bound, occ_upper_bound, solve_kiid
 from lagjax.policies import Policy, build_policy, strict_order
 from lagjax.results import Cell, assemble, check_served
-from lagjax.tune import TUNED, named_policy
+from lagjax.tune import SLOW, named_policy
 
 DEFAULT_POLICIES = ("lag", "greedy", "random", "alg-sc-lp", "whittle", "whittle-rate")
 DEFAULT_ARRIVALS = 6144  # tasks counted per replica when the caller names no number of steps
@@ -37,12 +37,12 @@ def sweep(
     """Simulates every policy on every instance at every load and compares it with its upper bound.
 
     Every input is checked, and every LP solved, before the first simulation starts. `tuned` is tuned for each cell when its
-    turn comes, on random numbers other than the sweep's.
+    turn comes, on random numbers other than the sweep's, and so is `lag-levels` built.
 
     Args:
       instances: with different names; their own loads are not used.
       loads: rho values in (0, 1 - k/R], or a function that gives those of an instance.
-      policies: names from `lagjax.tune.NAMES`, or functions from an instance (at its load) to a `Policy`.
+      policies: names from `lagjax.tune.SINGLE_NAMES`, or functions from an instance (at its load) to a `Policy`.
       steps: steps counted per replica at each load; by default as many as bring 6,144 tasks.
       replicas: independent replicas, at least 2 for intervals.
       seed: of all randomness, in [0, 2^64).
@@ -126,7 +126,7 @@ def _progress(plan, steps, replicas, progress):
 
 def _prepare(instance, policies, selection):
     built = [
-        p if p == TUNED else build_policy(p, instance, selection) if isinstance(p, str) else p(instance)
+        p if p in SLOW else build_policy(p, instance, selection) if isinstance(p, str) else p(instance)
         for p in policies
     ]
     names = [policy if isinstance(policy, str) else policy.name for policy in built]
@@ -138,7 +138,7 @@ def _prepare(instance, policies, selection):
 
 
 def _complete(instance, built, selection, seed):
-    """Builds what was left as a name: `tuned`, which takes long."""
+    """Builds what was left as a name because it takes long."""
     return tuple(named_policy(p, instance, selection, seed=seed) if isinstance(p, str) else p for p in built)
 
 

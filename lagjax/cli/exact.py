@@ -32,14 +32,15 @@ def exact(
 
     Example: lagjax exact priority --load 0.2
     """
-    from lagjax.exact import exact_blocking, optimum
+    from lagjax.errors import InputError
+    from lagjax.exact import exact_blocking, level_bound, optimum
     from lagjax.exact.many import is_small
     from lagjax.lp import check_selection, occ_upper_bound
     from lagjax.policies import POLICIES
-    from lagjax.tune import NAMES
+    from lagjax.tune import SINGLE_NAMES
 
     check_selection(selection)
-    known = (*NAMES, IMPROVED)
+    known = (*SINGLE_NAMES, IMPROVED)
     chosen = inputs.policies_of(policies, known, known)
     instance = inputs.one_instance(name, files, seed, "exact")
     instance = instance.with_load(load)
@@ -48,6 +49,10 @@ def exact(
     best = optimum(instance)
     blocking = exact_blocking(instance)
     bound = occ_upper_bound(instance, blocking)
+    try:
+        levels = level_bound(instance).reward
+    except InputError:  # not geometric with one mean
+        levels = None
     rows = []
     for policy in chosen:
         value, states = _value(policy, instance, selection, seed)
@@ -62,12 +67,13 @@ def exact(
                 "percent_of_optimum": 100 * value.reward / best.reward,
                 "optimal_reward": best.reward,
                 "states": states,
+                "level_bound": levels,
             }
         )
     if as_json:
         typer.echo(json.dumps(rows, indent=1))
         return
-    typer.echo(_render(instance, rows, best, blocking, bound))
+    typer.echo(_render(instance, rows, best, blocking, bound, levels))
 
 
 def _value(policy, instance, selection, seed):
@@ -81,7 +87,7 @@ def _value(policy, instance, selection, seed):
     return value, value.states
 
 
-def _render(instance, rows, best, blocking, bound):
+def _render(instance, rows, best, blocking, bound, levels):
     from lagjax.tables import align
 
     lines = [
@@ -95,6 +101,7 @@ def _render(instance, rows, best, blocking, bound):
         ]
         for row in rows
     ]
+    tighter = [] if levels is None else [f"bound by running tasks {levels:.9g}, {100 * levels / bound:.2f}% of OCC-UB"]
     return "\n".join(
         [
             f"{instance.name}: R = {instance.num_servers} servers, V = {instance.num_types} task types, k = "
@@ -102,6 +109,7 @@ def _render(instance, rows, best, blocking, bound):
             f"optimum {best.reward:.9g} reward per step, {100 * best.reward / bound:.2f}% of OCC-UB, over "
             f"{best.chain.num_states:,} states with equal servers counted together",
             f"OCC-UB = OPT(OCC-LP(B)) = {bound:.9g} at the exact blocking B = {blocking:.6g}",
+            *tighter,
             "",
             align(["policy", "reward per step", "% of OCC-UB", "% of optimum", "blocked %", "states"], lines),
         ]

@@ -12,6 +12,7 @@ from lagjax.cli import inputs
 from lagjax.cli.outputs import check_writable, give
 from lagjax.cli.terminal import note, progress_bar, use_all_cores
 from lagjax.sweep import DEFAULT_ARRIVALS, DEFAULT_POLICIES, DEFAULT_REPLICAS
+from lagjax.tune import SINGLE_NAMES
 
 DEFAULT_FOLDER = Path("lagjax-results")
 
@@ -58,7 +59,7 @@ def sweep(
     from lagjax.sweep import sweep as run
 
     chosen = inputs.instances(names or [], files, seed)
-    at, compared = inputs.loads_of(loads), inputs.policies_of(policies, DEFAULT_POLICIES)
+    at, compared = inputs.loads_of(loads), inputs.policies_of(policies, DEFAULT_POLICIES, SINGLE_NAMES)
     folder = out if out is not None else (None if json_file else DEFAULT_FOLDER)
     check_writable(folder, json_file)
     with progress_bar("sweep") as progress:

@@ -18,7 +18,7 @@ from lagjax.errors import InputError
 from lagjax.instance import Instance
 from lagjax.models import loss, streams
 from lagjax.models.policy_tables import policy_tables
-from lagjax.policies.table import Policy
+from lagjax.policies.table import Policy, check_shape
 
 # Arrivals of the innermost loop on GPUs, a divisor of 32. There a kernel that reads or writes one arrival can be
 # charged with the whole array that its loop slices, which a short loop bounds; on the CPU it would only add copies.
@@ -174,10 +174,7 @@ def _check(instance, policies, arrivals, warmup, replicas, block, chunk):
     if not policies:
         raise InputError("no policies to simulate; give at least one")
     for policy in policies:
-        if policy.tier.shape != instance.scores.shape:
-            raise InputError(
-                f"policy '{policy.name}' has shape {policy.tier.shape}, instance '{instance.name}' has {instance.scores.shape}"
-            )
+        check_shape(policy, instance, levels=True)
 
 
 def check_length(arrivals: int) -> None:

@@ -17,7 +17,7 @@ from lagjax.instance import Instance
 from lagjax.models import scaled, streams
 from lagjax.models.hypergeometric import MAX_TOTAL, TRIES
 from lagjax.models.race import SPLITS
-from lagjax.policies.table import Policy
+from lagjax.policies.table import Policy, check_shape
 
 MOST_RACES = 2**32 // (SPLITS * TRIES)
 MOST_STEPS = 2**31  # steps are 32-bit numbers
@@ -157,10 +157,7 @@ def check_size(instance: Instance, policy: Policy, copies: int, dispatchers: int
             f"dispatchers {dispatchers} times {instance.num_servers} servers is more than {MOST_RACES}, as far as the "
             f"random words of policy '{policy.name}' reach; use fewer dispatchers"
         )
-    if policy.tier.shape != instance.scores.shape:
-        raise InputError(
-            f"policy '{policy.name}' has shape {policy.tier.shape}, instance '{instance.name}' has {instance.scores.shape}"
-        )
+    check_shape(policy, instance)
 
 
 def check_start(instance: Instance, start) -> None:

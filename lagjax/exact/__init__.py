@@ -1,8 +1,9 @@
-"""Ground truth for small systems: exact stationary values, exact blocking, the optimum, the best fixed order, and
-one step of policy improvement."""
+"""Ground truth for small systems: exact stationary values, exact blocking, the optimum, the best fixed order, one
+step of policy improvement, and bounds and prices by the number of running tasks."""
 
 from lagjax.exact.blocking import exact_blocking, geometric_blocking
 from lagjax.exact.improvement import Improved, improve
+from lagjax.exact.levels import LevelBound, level_bound, level_policy
 from lagjax.exact.optimum import Optimum, optimum
 from lagjax.exact.orders import BestOrder, best_fixed_order
 from lagjax.exact.stationary import ExactValue, evaluate
@@ -11,11 +12,14 @@ __all__ = [
     "BestOrder",
     "ExactValue",
     "Improved",
+    "LevelBound",
     "Optimum",
     "best_fixed_order",
     "evaluate",
     "exact_blocking",
     "geometric_blocking",
     "improve",
+    "level_bound",
+    "level_policy",
     "optimum",
 ]

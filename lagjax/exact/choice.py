@@ -5,6 +5,33 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
+from lagjax.exact.chain import Chain
+from lagjax.instance import Instance
+
+
+def taken_rates(instance: Instance, chain: Chain, tier, weight) -> list[sparse.csr_array]:
+    """Per type, the (N, T) probability per step that a task arrives and that team takes it.
+
+    Args:
+      instance: the system of the chain.
+      chain: its states, over the groups of the tables.
+      tier, weight: (V, G), or (m, V, G) by the number of running tasks, as `lagjax.exact.groups.group_tables` returns them.
+    """
+    if tier.ndim == 2:
+        return [
+            rate * team_probabilities(chain.free, tier[v], weight[v], chain.teams)
+            for v, rate in enumerate(instance.arrival_rate)
+        ]
+    running = (instance.num_servers - chain.free.sum(axis=1)) // instance.servers_per_task
+    taken = []
+    for v, rate in enumerate(instance.arrival_rate):
+        parts = []
+        for n in range(len(tier)):
+            here = sparse.diags_array((running == n).astype(float))
+            parts.append(here @ team_probabilities(chain.free, tier[n, v], weight[n, v], chain.teams))
+        taken.append(sparse.csr_array(rate * sum(parts[1:], parts[0])))
+    return taken
+
 
 def team_probabilities(free, tier, weight, teams) -> sparse.csr_array:
     """Probability of every team, by drawing its servers one after another without replacement.

@@ -16,7 +16,7 @@ def equal_servers(scores) -> Groups:
 
 
 def single_tiers(policy: Policy) -> tuple[np.ndarray, np.ndarray]:
-    """Returns (V, R) tiers and weights of the race that the policy is when there is one copy of every server.
+    """Returns tiers and weights, shaped as the policy's, of the race that it is when there is one copy of every server.
 
     A capped rule takes single servers in a strict order (see `strict_order`).
     """
@@ -35,8 +35,9 @@ def lump(scores, tier, weight) -> Groups:
 
     Args:
       scores: (V, R).
-      tier, weight: (V, R), of a race; lower tiers first.
+      tier, weight: (V, R), or (m, V, R) by the number of running tasks, of a race; lower tiers first.
     """
+    tier, weight = (np.reshape(table, (-1, np.shape(scores)[1])) for table in (tier, weight))
     groups = equal_servers(scores)
     while True:
         label = np.empty(np.shape(scores)[1], dtype=np.int64)
@@ -53,9 +54,9 @@ def lump(scores, tier, weight) -> Groups:
 
 
 def group_tables(groups: Groups, tier, weight) -> tuple[np.ndarray, np.ndarray]:
-    """Returns (V, G) tiers and weights per server of the groups that `lump` returned."""
-    lowest = np.stack([tier[:, list(members)].min(axis=1) for members in groups], axis=1)
-    return lowest, weight[:, [members[0] for members in groups]]
+    """Returns (..., V, G) tiers and weights per server of the groups that `lump` returned."""
+    lowest = np.stack([tier[..., list(members)].min(axis=-1) for members in groups], axis=-1)
+    return lowest, weight[..., [members[0] for members in groups]]
 
 
 def _places(tiers, weights, label):

@@ -6,14 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lagjax.errors import InputError
 from lagjax.exact.chain import Chain, assign_matrix, build_chain
-from lagjax.exact.choice import team_probabilities
+from lagjax.exact.choice import taken_rates
 from lagjax.exact.groups import group_tables, lump, single_tiers
 from lagjax.exact.optimum import follow, list_moves, update_values
 from lagjax.exact.stationary import solve_chain, stationary_law
 from lagjax.instance import Instance
-from lagjax.policies.table import Policy
+from lagjax.policies.table import Policy, check_shape
 
 
 class Improved(NamedTuple):
@@ -50,17 +49,13 @@ def improve(instance: Instance, policy: Policy) -> Improved:
       InputError: the policy is of another shape, or the chain has too many states.
       SolverError: a stationary law missed its residual.
     """
-    if policy.tier.shape != instance.scores.shape:
-        raise InputError(f"policy '{policy.name}' is {policy.tier.shape} but the instance is {instance.scores.shape}")
+    check_shape(policy, instance, levels=True)
     tier, weight = single_tiers(policy)
     groups = lump(instance.scores, tier, weight)
     chain = build_chain(instance, groups)
     tier, weight = group_tables(groups, tier, weight)
     moves = list_moves(instance, chain)
-    taken = [
-        rate * team_probabilities(chain.free, tier[v], weight[v], chain.teams)
-        for v, rate in enumerate(instance.arrival_rate)
-    ]
+    taken = taken_rates(instance, chain, tier, weight)
     assign = assign_matrix(chain, taken)
     earned = np.sum([part @ moves.reward[v] for v, part in enumerate(taken)], axis=0)
     law, _ = stationary_law(chain, assign)

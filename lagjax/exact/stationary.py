@@ -9,13 +9,12 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, gmres
 
-from lagjax.errors import InputError
 from lagjax.exact.chain import Chain, assign_matrix, build_chain, serve, serve_law
-from lagjax.exact.choice import team_probabilities
+from lagjax.exact.choice import taken_rates
 from lagjax.exact.groups import Groups, group_tables, lump, single_tiers
 from lagjax.instance import Instance
 from lagjax.lp import SolverError
-from lagjax.policies.table import Policy
+from lagjax.policies.table import Policy, check_shape
 
 RESIDUAL = 1e-10  # largest |pi P - pi|_1 accepted; a direct solution leaves about 1e-15
 _DIRECT = 1000  # states up to which the equations are solved as dense ones
@@ -56,17 +55,13 @@ def evaluate(instance: Instance, policy: Policy, *, lumped: bool = True) -> Exac
       InputError: the policy is of another shape, or the chain has too many states.
       SolverError: the stationary law missed RESIDUAL.
     """
-    if policy.tier.shape != instance.scores.shape:
-        raise InputError(f"policy '{policy.name}' is {policy.tier.shape} but the instance is {instance.scores.shape}")
+    check_shape(policy, instance, levels=True)
     tier, weight = single_tiers(policy)
     every = tuple((r,) for r in range(instance.num_servers))
     groups = lump(instance.scores, tier, weight) if lumped else every
     chain = build_chain(instance, groups)
     tier, weight = group_tables(groups, tier, weight)
-    taken = [
-        rate * team_probabilities(chain.free, tier[v], weight[v], chain.teams)
-        for v, rate in enumerate(instance.arrival_rate)
-    ]
+    taken = taken_rates(instance, chain, tier, weight)
     law, residual = stationary_law(chain, assign_matrix(chain, taken))
     rate = np.stack([(part.T @ law) @ chain.teams for part in taken])
     scores = instance.scores[:, [members[0] for members in groups]]

@@ -19,7 +19,7 @@ from jax import lax
 from lagjax.allocate import race_limit, waterfill
 from lagjax.errors import InputError
 from lagjax.instance import Instance
-from lagjax.policies.table import Policy
+from lagjax.policies.table import Policy, check_shape
 
 Array = jax.Array | np.ndarray
 
@@ -64,10 +64,7 @@ def fluid_system(instance: Instance, policy: Policy) -> FluidSystem:
     if not isinstance(policy, Policy):
         raise InputError(f"policy is {policy!r:.60}; give a Policy, such as build_policy('lag', instance) makes")
     shape = (instance.num_types, instance.num_servers)
-    if policy.tier.shape != shape:
-        raise InputError(
-            f"policy '{policy.name}' has shape {policy.tier.shape}, instance '{instance.name}' has {shape}"
-        )
+    check_shape(policy, instance)
     law, law_of_type = instance.service_pmf, np.arange(shape[0])
     if isinstance(law, np.ndarray):
         law, law_of_type = np.unique(law, axis=0, return_inverse=True)

@@ -16,7 +16,7 @@ from jax import lax
 
 from lagjax.instance import Instance
 from lagjax.models import alias, streams
-from lagjax.models.select import first_in_order, race_in_tiers, rows_of_type
+from lagjax.models.select import first_in_order, numbers_of, race_in_tiers, rows_of_type
 
 Table = jax.Array | np.ndarray  # on the host until it is placed
 
@@ -52,18 +52,20 @@ class ArrivalTables:
 
 @dataclasses.dataclass(frozen=True)
 class PolicyTables:
-    """Policies as data, in up to three groups that share a rule; an absent group is None.
+    """Policies as data, in up to four groups that share a rule; an absent group is None.
 
     Attributes:
       order: (P1, V, R) unsigned ranks of policies that fix an order of servers for every type.
       even: (P2, V, R) unsigned tiers of policies that choose uniformly at random within a tier.
       tier, weight: (P3, V, R) unsigned tiers and float32 weights of policies that race within a tier.
+      level: (P4, m V, R) unsigned ranks of policies whose order depends on the number n of running tasks; row n V + v.
     """
 
     order: Table | None
     even: Table | None
     tier: Table | None
     weight: Table | None
+    level: Table | None = None
 
 
 class Arrival(NamedTuple):
@@ -83,7 +85,7 @@ class Arrival(NamedTuple):
 
 
 jax.tree_util.register_dataclass(ArrivalTables, ["mark", "gap"], ["span", "shortest", "longest", "num_types"])
-jax.tree_util.register_dataclass(PolicyTables, ["order", "even", "tier", "weight"], [])
+jax.tree_util.register_dataclass(PolicyTables, ["order", "even", "tier", "weight", "level"], [])
 
 
 def smallest_unsigned(largest: int) -> np.dtype:
@@ -140,7 +142,7 @@ def init(tables: ArrivalTables, policies: PolicyTables, replicas: int) -> tuple:
         lanes = _without_lone_axis(table).shape[:-2]
         return jnp.zeros((*lanes, table.shape[-1], replicas), tables.hold_dtype)
 
-    return tuple(empty(table) for table in (policies.order, policies.even, policies.tier))
+    return tuple(empty(table) for table in (policies.order, policies.even, policies.tier, policies.level))
 
 
 def step(state: tuple, arrival: Arrival, policies: PolicyTables, k: int) -> tuple[tuple, tuple]:
@@ -161,10 +163,20 @@ def step(state: tuple, arrival: Arrival, policies: PolicyTables, k: int) -> tupl
     def weighted(free):
         return race_in_tiers(of_type(policies.tier), of_type(policies.weight), free, arrival.tie, k)
 
+    def by_level(free):
+        table = _without_lone_axis(policies.level)
+        # Lemma 3.1: as many tasks are running under every policy. Where all servers are busy the row does not matter.
+        count = jnp.sum(free[0] if free.ndim == 3 else free, axis=-2, dtype=jnp.int32)
+        running = jnp.minimum((free.shape[-2] - count) // k, free.shape[-2] // k - 1)
+        num_types = table.shape[-2] // (free.shape[-2] // k)
+        rank = rows_of_type(table, running * num_types + arrival.task_type.astype(jnp.int32))
+        taken, _ = first_in_order(rank, free, k)
+        return taken, numbers_of(taken, k, rank.dtype)
+
     def of_type(table):
         return rows_of_type(_without_lone_axis(table), arrival.task_type)
 
-    moved = [_serve(wait, arrival, rule) for wait, rule in zip(state, (ranked, even, weighted), strict=True)]
+    moved = [_serve(wait, arrival, rule) for wait, rule in zip(state, (ranked, even, weighted, by_level), strict=True)]
     return tuple(m[0] for m in moved), tuple(m[1] for m in moved)
 
 

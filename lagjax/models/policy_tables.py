@@ -11,7 +11,7 @@ from lagjax.policies.table import Policy, strict_order
 
 
 class Layout(NamedTuple):
-    """Where each policy went: its group (0 order, 1 even, 2 weighted), its place there, and the server of each slot.
+    """Where each policy went: its group (0 order, 1 even, 2 weighted, 3 by level), its place, and the server of each slot.
 
     `server_of_slot` is (V, R): kernel slot j of a type-v task is server `server_of_slot[v, j]`.
     """
@@ -23,25 +23,28 @@ class Layout(NamedTuple):
 
 def policy_tables(policies: list[Policy]) -> tuple[PolicyTables, list[Layout]]:
     """Groups policies of one instance and returns the kernel's tables with the way back to servers."""
-    groups: list[list] = [[], [], []]
+    groups: list[list] = [[], [], [], []]
     layouts = []
     for policy in policies:
         group, row = _classify(policy)
-        server = np.argsort(row, axis=1) if group == 0 else np.broadcast_to(np.arange(row.shape[1]), row.shape)
+        shape = policy.tier.shape[-2:]
+        server = np.argsort(row, axis=1) if group == 0 else np.broadcast_to(np.arange(shape[1]), shape)
         layouts.append(Layout(group, len(groups[group]), server))
         groups[group].append((row, policy.weight))
     # One more than the largest rank or tier must fit: the largest value of the dtype stands for nobody.
-    narrow = smallest_unsigned(policies[0].tier.shape[1] + 1)
+    narrow = smallest_unsigned(policies[0].tier.shape[-1] + 1)
 
     def table(rows):
         return np.stack([row for row, _ in rows]).astype(narrow) if rows else None
 
     weight = np.stack([_scaled_weights(row, w) for row, w in groups[2]]) if groups[2] else None
-    return PolicyTables(table(groups[0]), table(groups[1]), table(groups[2]), weight), layouts
+    return PolicyTables(*(table(rows) for rows in groups[:3]), weight, table(groups[3])), layouts
 
 
 def _classify(policy):
     rank = strict_order(policy)
+    if policy.tier.ndim == 3:
+        return 3, rank.reshape(-1, rank.shape[-1])
     if rank is not None:
         return 0, rank
     return (1 if is_even(policy) else 2), policy.tier

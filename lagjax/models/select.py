@@ -84,6 +84,12 @@ def lowest_in_one_pass(key, *, k):
     return list(lax.reduce((key, *[jnp.full_like(key, none)] * (k - 1)), (none,) * k, merge, (key.ndim - 2,)))
 
 
+def numbers_of(taken, k, dtype):
+    """Returns (k, ..., B): the numbers of the k servers in `taken` (..., R, B), `nobody` where there are none."""
+    server = lax.broadcasted_iota(dtype, taken.shape, taken.ndim - 2)
+    return jnp.stack(lowest_by_masking(jnp.where(taken, server, nobody(dtype)), k=k))
+
+
 def race_in_tiers(tier, weight, free, word, k):
     """Takes k free servers one after another: lowest tier first, within a tier with probability proportional to weight.
 

@@ -25,8 +25,9 @@ class Policy:
 
     Attributes:
       name: what tables and files call the policy.
-      tier: (V, R) int32, tiers of each type numbered 0, 1, ... without gaps.
-      weight: (V, R) float64 > 0, comparable only within a tier.
+      tier: (V, R) int32, tiers of each type numbered 0, 1, ... without gaps; or (m, V, R), one such table for each number of
+        running tasks 0..m-1, m = floor(R / k), each row a strict order (see `order_by_level`; one copy of every server only).
+      weight: as `tier`, float64 > 0, comparable only within a tier.
       rule: "capped" or "race".
       notes: what a reader of results should know, in words.
     """
@@ -79,15 +80,16 @@ def strict_order(policy: Policy) -> np.ndarray | None:
     """The order in which single servers (n = 1) are taken, when chance has no part in it.
 
     Returns:
-      (V, R) int32, rank 0..R-1 of each server for each type; or None when some race tier has several servers.
+      (V, R) int32, rank 0..R-1 of each server for each type, or (m, V, R) if the policy depends on the number of running
+      tasks; or None when some race tier has several servers.
     """
-    num_types, num_servers = policy.tier.shape
-    if policy.rule == "race" and policy.tier.max(axis=1).min() < num_servers - 1:
+    num_servers = policy.tier.shape[-1]
+    if policy.rule == "race" and policy.tier.max(axis=-1).min() < num_servers - 1:
         return None
-    rank = np.empty((num_types, num_servers), dtype=np.int32)
-    for v in range(num_types):
-        order = np.lexsort((np.arange(num_servers), -policy.weight[v], policy.tier[v]))
-        rank[v, order] = np.arange(num_servers)
+    rank = np.empty(policy.tier.shape, dtype=np.int32)
+    for row in np.ndindex(policy.tier.shape[:-1]):
+        order = np.lexsort((np.arange(num_servers), -policy.weight[row], policy.tier[row]))
+        rank[row][order] = np.arange(num_servers)
     return rank
 
 
@@ -107,6 +109,40 @@ def from_priorities(priorities, ties: str = "order", name: str = "priorities") -
     priorities = _table("priorities", priorities)
     tier = np.stack([np.unique(-row, return_inverse=True)[1].ravel() for row in priorities])
     return make_policy(name, tier, rule="capped" if ties == "order" else "race")
+
+
+def order_by_level(priorities, name: str = "priorities by level", notes=()) -> Policy:
+    """A policy that depends on the number of running tasks: for each type the free servers of highest priority go first.
+
+    Args:
+      priorities: (m, V, R) finite numbers, a table for each number of running tasks 0..m-1, m = floor(R / k) (with all m running
+        every task is lost); ties by server number.
+      name: what tables and files call the policy.
+      notes: sentences kept with the policy.
+
+    Raises:
+      InputError: a field that cannot be used.
+    """
+    priorities = np.asarray(priorities)
+    if priorities.ndim != 3 or priorities.size == 0:
+        raise InputError(f"priorities has shape {priorities.shape}; expected a non-empty (m, V, R) table")
+    flat = from_priorities(priorities.reshape(-1, priorities.shape[-1]), name=name)
+    tier = strict_order(flat).reshape(priorities.shape)
+    return _frozen(str(name), tier, np.ones(tier.shape), "capped", tuple(map(str, notes)))
+
+
+def check_shape(policy: Policy, instance, levels: bool = False) -> None:
+    """Raises InputError unless the policy is a (V, R) table of the instance, or, where `levels` are understood, (m, V, R)."""
+    shape = instance.scores.shape
+    by_level = (instance.num_servers // instance.servers_per_task, *shape)
+    if policy.tier.shape == shape or (levels and policy.tier.shape == by_level):
+        return
+    if policy.tier.shape == by_level:
+        raise InputError(
+            f"policy '{policy.name}' depends on the number of running tasks, which is for one copy of every server only; "
+            "choose a policy that does not"
+        )
+    raise InputError(f"policy '{policy.name}' has shape {policy.tier.shape}, instance '{instance.name}' has {shape}")
 
 
 def tie_groups(values, tolerance: float) -> np.ndarray:

@@ -13,6 +13,7 @@ from lagjax.exact.orders import best_fixed_order, count_orders
 from lagjax.instance import Instance
 from lagjax.policies.table import Policy, make_policy
 from lagjax.tune.candidates import lag_policies, named_policies, price_policies
+from lagjax.tune.gradient import gradient_policies
 from lagjax.tune.moves import tier_moves
 
 MOST_ORDERS = 5_000  # fixed orders are enumerated as long as there are no more
@@ -36,21 +37,16 @@ class Found(NamedTuple):
 def search_exactly(instance: Instance, reward: Callable[..., float]) -> Found:
     """Evaluates named policies, LAG at other prices and fixed orders, and climbs from the best of them.
 
+    Where fixed orders are too many to enumerate, orders from gradient steps take their place.
+
     Args:
       instance: the system.
       reward: from `lagjax.exact.many.tier_rewards`.
     """
     starts = [*lag_policies(instance), *named_policies(instance), *price_policies(instance)]
-    tried = len(starts)
-    for parts in range(MOST_PARTS, 0, -1):
-        if count_orders(instance, parts) <= MOST_ORDERS:
-            try:
-                order = best_fixed_order(instance, parts)
-            except InputError:  # its chain is too large
-                break
-            starts.append(order.policy)
-            tried += order.candidates
-            break
+    orders, enumerated = _orders(instance)
+    starts += orders
+    tried = len(starts) + enumerated
     best, value = starts[0], reward(*single_tiers(starts[0]))
     for policy in starts[1:]:
         other = reward(*single_tiers(policy))
@@ -58,6 +54,18 @@ def search_exactly(instance: Instance, reward: Callable[..., float]) -> Found:
             best, value = policy, other
     policy, steps = _climb(best, value, reward)
     return Found(policy, tried + steps)
+
+
+def _orders(instance):
+    """The best fixed order and how many others were enumerated, or what gradient steps find where they are too many."""
+    for parts in range(MOST_PARTS, 0, -1):
+        if count_orders(instance, parts) <= MOST_ORDERS:
+            try:
+                best = best_fixed_order(instance, parts)
+            except InputError:  # its chain is too large
+                break
+            return [best.policy], best.candidates - 1
+    return gradient_policies(instance), 0
 
 
 def _climb(start, value, reward):

@@ -11,6 +11,7 @@ from lagjax.instance import Instance
 from lagjax.policies.table import Policy, make_policy
 from lagjax.tune.candidates import distinct, lag_policies, named_policies, order_by, price_policies
 from lagjax.tune.exactly import Found
+from lagjax.tune.gradient import gradient_policies
 from lagjax.tune.moves import combined, places, shifts, swaps
 from lagjax.tune.racing import STAGES, Race, race
 from lagjax.tune.trials import Trial, derived_seed
@@ -33,7 +34,7 @@ class _Seeds:
 
 
 def search_single(instance: Instance, trial: Trial, seed: int) -> Found:
-    """Races named policies and LAG at other prices, then moves around the best order, at one copy of every server.
+    """Races named policies, LAG at other prices and orders from gradient steps, then moves around the best order, at one copy of every server.
 
     The incumbent is LAG at the canonical optimum. Each of up to ROUNDS races may replace it and has a false-choice rate of
     FALSE_CHOICE / ROUNDS, so the chance that the result is worse than LAG is at most FALSE_CHOICE (see `race`). Moves are
@@ -41,7 +42,8 @@ def search_single(instance: Instance, trial: Trial, seed: int) -> Found:
     """
     seeds = _Seeds(seed)
     incumbent, *others = lag_policies(instance)
-    candidates = distinct([*others, *named_policies(instance), *price_policies(instance)], [incumbent])
+    candidates = [*others, *named_policies(instance), *price_policies(instance), *gradient_policies(instance)]
+    candidates = distinct(candidates, [incumbent])
     incumbent, outcome = _round(incumbent, candidates, trial, seeds)
     tried, rounds = 1 + len(candidates), 1
     base = _order_near(instance, incumbent, candidates, outcome)

@@ -6,7 +6,7 @@ import pytest
 
 KEYS = {
     "instance", "load", "policy", "reward_per_step", "blocking", "percent_of_occ_ub", "percent_of_optimum",
-    "optimal_reward", "states",
+    "optimal_reward", "states", "level_bound",
 }  # fmt: skip
 
 
@@ -15,13 +15,18 @@ def test_rows_for_programs(lagjax):
     assert (done.code, done.err) == (0, "")
     rows = json.loads(done.out)
     named = ["lag", "greedy", "random", "alg-sc-lp", "whittle", "whittle-rate"]
-    assert [row["policy"] for row in rows] == [*named, "tuned", "improved"]
+    assert [row["policy"] for row in rows] == [*named, "tuned", "lag-levels", "improved"]
     assert all(set(row) == KEYS and row["states"] >= 21 and row["instance"] == "priority" for row in rows)
     lag = rows[0]
     assert lag["percent_of_occ_ub"] == pytest.approx(84.14, abs=0.005)
     assert lag["percent_of_optimum"] == pytest.approx(100 * lag["reward_per_step"] / lag["optimal_reward"])
+    assert lag["optimal_reward"] < lag["level_bound"] < 0.93 * lag["reward_per_step"] / lag["percent_of_occ_ub"] * 100
     assert len({round(row["blocking"], 12) for row in rows}) == 1
-    assert rows[-2]["percent_of_occ_ub"] > 87.75 and rows[-1]["percent_of_optimum"] > 99.9
+    assert (
+        rows[6]["percent_of_occ_ub"] > 87.75
+        and rows[7]["percent_of_occ_ub"] > 88.3
+        and rows[-1]["percent_of_optimum"] > 99.9
+    )
 
 
 def test_only_small_systems_are_tuned_unasked(lagjax, tmp_path):

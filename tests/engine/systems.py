@@ -1,9 +1,10 @@
-"""Small systems and policies of all three kinds, for the tests of the engine."""
+"""Small systems and policies of every kind, for the tests of the engine."""
 
 import numpy as np
 
 from lagjax.instance import make_instance
 from lagjax.policies import make_policy
+from lagjax.policies.table import order_by_level
 
 
 def system(types, servers, k, d, seed=0):
@@ -16,8 +17,8 @@ def system(types, servers, k, d, seed=0):
     return make_instance(scores, laws, servers_per_task=k, load=load, mix=rng.uniform(0.5, 2, types))
 
 
-def three_kinds(instance, seed=0):
-    """A strict order, an even race and a weighted race; weights whose float32 sums are exact."""
+def every_kind(instance, seed=0):
+    """A strict order, an even race, a weighted race (weights whose float32 sums are exact), and orders by running tasks."""
     rng = np.random.default_rng(seed)
     shape = instance.scores.shape
     tier = rng.integers(0, 3, shape)
@@ -28,4 +29,5 @@ def three_kinds(instance, seed=0):
         make_policy("strict", np.argsort(rng.random(shape), axis=1)),
         make_policy("even", tier),
         make_policy("weighted", tier // 2, np.where(tier // 2 == 1, 1.0, weight)),
+        order_by_level(rng.random((instance.num_servers // instance.servers_per_task, *shape)), "by level"),
     ]

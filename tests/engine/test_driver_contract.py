@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from systems import system, three_kinds
+from systems import every_kind, system
 
 from lagjax.engine import run
 from lagjax.engine.run import simulate
@@ -33,7 +33,7 @@ def instance():
 
 @pytest.fixture(scope="module")
 def arguments(instance):
-    return program_arguments(instance, three_kinds(instance))
+    return program_arguments(instance, every_kind(instance))
 
 
 def test_jit_equals_eager(arguments):
@@ -49,7 +49,7 @@ def test_jit_equals_eager(arguments):
 
 
 def test_carry_keeps_its_shapes_and_dtypes(arguments):
-    for more in (arguments, program_arguments(system(2, 260, 2, 300), three_kinds(system(2, 260, 2, 300)))):
+    for more in (arguments, program_arguments(system(2, 260, 2, 300), every_kind(system(2, 260, 2, 300)))):
         out = jax.eval_shape(functools.partial(run.advance, k=2, block=32), *more)
         assert jax.tree.structure(out) == jax.tree.structure(more[0])
         for a, b in zip(jax.tree.leaves(out), jax.tree.leaves(more[0]), strict=True):
@@ -71,13 +71,13 @@ def test_one_trace_per_shape(monkeypatch):
         instance = system(3, 7, 2, 6)
         for load, seed, arrivals, warmup in ((0.4, 0, 300, 0), (0.2, 1, 700, 50), (0.31, 2**50, 31, 7)):
             simulate(
-                instance.with_load(load), three_kinds(instance, seed % 7),
+                instance.with_load(load), every_kind(instance, seed % 7),
                 arrivals=arrivals, warmup=warmup, seed=seed, replicas=4, block=64, chunk=3,
             )  # fmt: skip
         assert len(traces) == 1
         options = tuple(run.compiler_options("cpu").items())
         assert run._program(2, 64, options)._cache_size() == 1
-        simulate(instance, three_kinds(instance), arrivals=64, replicas=6, block=64)
+        simulate(instance, every_kind(instance), arrivals=64, replicas=6, block=64)
         assert len(traces) == 2
     finally:
         run._program.cache_clear()
@@ -95,7 +95,7 @@ def test_no_host_callback(arguments):
 def test_lowers_for_a_gpu(shape):
     """Strict, even and weighted policies together, with bytes and compares, and with 16 bits and gathers."""
     instance = system(*shape)
-    args = program_arguments(instance, three_kinds(instance), replicas=8)
+    args = program_arguments(instance, every_kind(instance), replicas=8)
     advance = jax.jit(functools.partial(run.advance, k=shape[2], block=64))
     exported = jax.export.export(advance, platforms=["cuda"])(*args)
     assert exported.platforms == ("cuda",)
@@ -114,7 +114,7 @@ def test_bad_arguments_are_named(field, value, instance, monkeypatch):
     monkeypatch.setattr(run, "_program", None)  # nothing runs
     named = f"{field} is {value!r}|{value} arrivals per replica"
     with pytest.raises(InputError, match=named):
-        simulate(instance, three_kinds(instance), **{**GOOD, field: value})
+        simulate(instance, every_kind(instance), **{**GOOD, field: value})
 
 
 def test_policies_of_another_system(instance):
@@ -122,10 +122,10 @@ def test_policies_of_another_system(instance):
         simulate(instance, [], **GOOD)
     stray = make_policy("stray", np.zeros((2, 4)))
     with pytest.raises(InputError, match=r"'stray' has shape \(2, 4\).*\(2, 5\)"):
-        simulate(instance, [*three_kinds(instance), stray], **GOOD)
+        simulate(instance, [*every_kind(instance), stray], **GOOD)
 
 
 def test_longest_run_is_checked_with_its_warmup(instance, monkeypatch):
     monkeypatch.setattr(run, "_program", None)  # nothing runs
     with pytest.raises(InputError, match="use more replicas"):
-        simulate(instance, three_kinds(instance), **{**GOOD, "arrivals": run.MAX_ARRIVALS, "warmup": 1})
+        simulate(instance, every_kind(instance), **{**GOOD, "arrivals": run.MAX_ARRIVALS, "warmup": 1})

@@ -1,13 +1,14 @@
 """A replica's counts depend on the instance, its policy, window and seed, bit for bit: nothing else."""
 
+import dataclasses
+
 import jax
 import numpy as np
 import pytest
-from systems import system, three_kinds
+from systems import every_kind, system
 
 from lagjax.engine.devices import place_replicas
 from lagjax.engine.run import simulate
-from lagjax.policies import make_policy
 
 FIELDS = ("served", "arrived", "blocked")
 WINDOW = {"arrivals": 500, "warmup": 77, "seed": 3}
@@ -21,14 +22,14 @@ def instance():
 @pytest.fixture(scope="module")
 def policies(instance):
     """Two of every kind."""
-    again = [make_policy(f"{p.name} 2", p.tier, p.weight, p.rule) for p in three_kinds(instance, seed=1)]
-    return three_kinds(instance, seed=0) + again
+    again = [dataclasses.replace(p, name=f"{p.name} 2") for p in every_kind(instance, seed=1)]
+    return every_kind(instance, seed=0) + again
 
 
 @pytest.fixture(scope="module")
 def reference(instance, policies):
     counts = simulate(instance, policies, replicas=6, **WINDOW)
-    assert counts.served.shape == (6, 3, 6, 6)
+    assert counts.served.shape == (8, 3, 6, 6)
     assert all(np.any(counts.blocked, axis=0))
     return counts
 
@@ -64,7 +65,7 @@ def test_more_replicas_change_nothing(instance, policies, reference):
     check_equal(reference, more, replicas=slice(6))
 
 
-@pytest.mark.parametrize("chosen", [[0], [1], [2], [1, 4], [5, 0, 3], [4, 3, 2, 1, 0, 5]], ids=str)
+@pytest.mark.parametrize("chosen", [[0], [1], [2], [3], [1, 5], [7, 0, 4], [6, 3, 2, 1, 0, 7]], ids=str)
 def test_whatever_runs_beside(chosen, instance, policies, reference):
     found = simulate(instance, [policies[p] for p in chosen], replicas=6, **WINDOW)
     check_equal(found, reference, policies=chosen)
@@ -88,7 +89,7 @@ def test_progress_changes_nothing_and_counts_all(instance, policies, reference):
     found = simulate(instance, policies, replicas=6, block=32, chunk=7, progress=calls.append, **WINDOW)
     check_equal(found, reference)
     blocks = [7, 7, 5]  # 577 arrivals in blocks of 32
-    assert calls == [n * 32 * 6 * 6 for n in blocks]
+    assert calls == [n * 32 * 6 * 8 for n in blocks]
 
 
 def test_replicas_and_seeds_differ(instance, policies, reference):
@@ -96,11 +97,11 @@ def test_replicas_and_seeds_differ(instance, policies, reference):
     high = simulate(instance, policies, replicas=6, **{**WINDOW, "seed": 3 + 2**32})
     seen = set()
     for counts in (reference, other, high):
-        for p in range(6):
+        for p in range(8):
             seen.update((p, counts.served[p, ..., b].tobytes()) for b in range(6))
         arrived = {counts.arrived[:, b].tobytes() + counts.blocked[:, b].tobytes() for b in range(6)}
         assert len(arrived) == 6
-    assert len(seen) == 3 * 6 * 6
+    assert len(seen) == 3 * 8 * 6
 
 
 def test_ties_do_not_touch_arrivals(instance, policies, reference):

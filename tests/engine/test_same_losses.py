@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from systems import system, three_kinds
+from systems import every_kind, system
 
 from lagjax.engine import run
 from lagjax.engine.run import simulate
@@ -39,7 +39,7 @@ def test_six_policies_on_the_gallery(name):
 @pytest.mark.parametrize("shape", [(3, 6, 1, 9), (4, 9, 2, 300), (5, 10, 4, 12)], ids=str)
 def test_unequal_durations(shape):
     instance = system(*shape, seed=sum(shape))
-    counts = check_same_losses(instance, three_kinds(instance), arrivals=960, replicas=16)
+    counts = check_same_losses(instance, every_kind(instance), arrivals=960, replicas=16)
     assert counts.blocked.sum() > 0
 
 

@@ -161,7 +161,7 @@ def test_what_is_too_large_is_refused_before_it_is_built():
 
 
 def test_arguments_that_do_not_fit_are_named():
-    with pytest.raises(InputError, match=r"policy 'random' is \(6, 7\) but the instance is \(2, 8\)"):
+    with pytest.raises(InputError, match=r"policy 'random' has shape \(6, 7\), instance 'priority' has \(2, 8\)"):
         evaluate(priority(), build_policy("random", specialist()))
     every_step = make_instance(np.ones((1, 4)), deterministic(2), arrival_rate=[1.0])
     with pytest.raises(InputError, match="an arrival at every step"):

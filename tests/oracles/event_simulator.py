@@ -83,6 +83,15 @@ def strict_order(order, k=1):
     return choose
 
 
+def order_by_level(order, k=1):
+    """Returns the chooser that takes the first k free servers of order[n, v], with n tasks running; order is (m, V, R)."""
+
+    def choose(v, free, _i):
+        return [r for r in order[np.sum(~free) // k, v] if free[r]][:k]
+
+    return choose
+
+
 def equal_race(tiers, pick, k=1):
     """Returns the chooser that draws servers one after another, uniformly within the lowest free tier.
 
