@@ -57,8 +57,8 @@ def line(instance, size) -> str:
     own = next(i for i, policy in enumerate(policies) if not distinct([found.policy], [policy]))
     value, gain = estimate(percent[own]), estimate(percent[own] - percent[best])
     return (
-        f"| {instance.name} | {size.copies} | {size.dispatchers} | {percent[best].mean():.2f} | {value.mean:.2f} | {value.ci95:.2f} "
-        f"| {gain.mean + 0.0:.3f} | {gain.ci95:.3f} | {found.tried} | {seconds:.0f} | {found.origin} |"
+        f"| {instance.name} | {size.copies} | {size.dispatchers} | {percent[best].mean():.2f} | {value.mean:.2f} "
+        f"| {value.ci95:.2f} | {gain.mean + 0.0:.3f} | {gain.ci95:.3f} | {found.tried} | {seconds:.0f} | {found.origin} |"
     )
 
 

@@ -38,15 +38,13 @@ def policy_tables(policies: list[Policy]) -> tuple[PolicyTables, list[Layout]]:
         return np.stack([row for row, _ in rows]).astype(narrow) if rows else None
 
     weight = np.stack([_scaled_weights(row, w) for row, w in groups[2]]) if groups[2] else None
-    return PolicyTables(*(table(rows) for rows in groups[:3]), weight, table(groups[3])), layouts
+    return PolicyTables(table(groups[0]), table(groups[1]), table(groups[2]), weight, table(groups[3])), layouts
 
 
 def _classify(policy):
     rank = strict_order(policy)
-    if policy.tier.ndim == 3:
-        return 3, rank.reshape(-1, rank.shape[-1])
     if rank is not None:
-        return 0, rank
+        return (0, rank) if rank.ndim == 2 else (3, rank.reshape(-1, rank.shape[-1]))
     return (1 if is_even(policy) else 2), policy.tier
 
 

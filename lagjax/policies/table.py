@@ -126,9 +126,9 @@ def order_by_level(priorities, name: str = "priorities by level", notes=()) -> P
     priorities = np.asarray(priorities)
     if priorities.ndim != 3 or priorities.size == 0:
         raise InputError(f"priorities has shape {priorities.shape}; expected a non-empty (m, V, R) table")
-    flat = from_priorities(priorities.reshape(-1, priorities.shape[-1]), name=name)
-    tier = strict_order(flat).reshape(priorities.shape)
-    return _frozen(str(name), tier, np.ones(tier.shape), "capped", tuple(map(str, notes)))
+    flat = _table("priorities", priorities.reshape(-1, priorities.shape[-1]))
+    rank = np.argsort(np.argsort(-flat, axis=1, kind="stable"), axis=1, kind="stable").reshape(priorities.shape)
+    return _frozen(str(name), rank, np.ones(rank.shape), "capped", tuple(map(str, notes)))
 
 
 def check_shape(policy: Policy, instance, levels: bool = False) -> None:

@@ -45,7 +45,8 @@ def gradient_policies(instance: Instance) -> list[Policy]:
     if types * servers**2 * k > MOST_WORK:
         return []
     solution = solve_occ(instance)
-    order = -strict_order(lag(instance, solution)).astype(float)
+    rank = strict_order(lag(instance, solution))  # never None: LAG's rule is capped
+    order = -np.asarray(rank, dtype=np.float64)
     index = instance.scores - np.outer(instance.mean_duration, solution.server_price)
     spread = np.ptp(index, axis=1, keepdims=True) / servers
     starts = {"order": order, "index": index / np.where(spread > 0, spread, 1) + 1e-3 * order}

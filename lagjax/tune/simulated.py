@@ -34,7 +34,7 @@ class _Seeds:
 
 
 def search_single(instance: Instance, trial: Trial, seed: int) -> Found:
-    """Races named policies, LAG at other prices and orders from gradient steps, then moves around the best order, at one copy of every server.
+    """Races policies at one copy of every server: named ones, LAG at other prices, gradient steps, then moves around the best.
 
     The incumbent is LAG at the canonical optimum. Each of up to ROUNDS races may replace it and has a false-choice rate of
     FALSE_CHOICE / ROUNDS, so the chance that the result is worse than LAG is at most FALSE_CHOICE (see `race`). Moves are

@@ -55,8 +55,9 @@ def tune(instance: Instance, *, copies: int = 1, dispatchers: int = 1, seed: int
     """Finds an index policy for one finite system.
 
     Candidates are LAG at every selection of the LP's optimum, all other named policies, LAG's index at other prices, fixed
-    orders, orders from gradient steps on a smoothed model, and moves around the best. Rewards are exact where every server can be told apart in a chain of 512 states;
-    else candidates race LAG in simulation, and replace it only if they are better beyond doubt (`lagjax.tune.racing`).
+    orders or, where they are many, gradient steps on a smoothed model, and moves around the best. Rewards are exact where
+    every server can be told apart in a chain of 512 states; else candidates race LAG in simulation, and replace it only if
+    they are better beyond doubt (`lagjax.tune.racing`). At several copies it is one race, without gradient steps and moves.
     Equal arguments are tuned once in a process and always give the same policy.
 
     Args:

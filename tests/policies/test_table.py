@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from lagjax.errors import InputError
+from lagjax.gallery import priority
 from lagjax.policies import from_priorities, make_policy, strict_order
-from lagjax.policies.table import tie_groups
+from lagjax.policies.table import check_shape, order_by_level, tie_groups
 
 
 def test_tiers_are_renumbered_and_arrays_are_read_only():
@@ -61,6 +62,29 @@ def test_from_priorities():
         from_priorities(values, ties="coin")
     with pytest.raises(InputError, match=r"priorities\[1, 1\] is nan"):
         from_priorities([[0.0, 1.0], [2.0, np.nan]])
+
+
+def test_order_by_level():
+    policy = order_by_level([[[1.0, 3.0, 3.0]], [[2.0, 1.0, 5.0]]], "mine", ["a note"])
+    np.testing.assert_array_equal(policy.tier, [[[2, 0, 1]], [[1, 2, 0]]])
+    np.testing.assert_array_equal(strict_order(policy), policy.tier)
+    assert (policy.name, policy.notes) == ("mine", ("a note",))
+    with pytest.raises(InputError, match=r"priorities has shape \(1, 2\); expected a non-empty \(m, V, R\) table"):
+        order_by_level([[1.0, 2.0]])
+    with pytest.raises(InputError, match=r"priorities\[1, 0\] is nan"):
+        order_by_level([[[1.0, 2.0]], [[np.nan, 1.0]]])
+
+
+def test_shapes_that_do_not_fit_are_named():
+    instance = priority()
+    plain, by_level = from_priorities(np.ones((2, 8))), order_by_level(np.ones((8, 2, 8)), "mine")
+    check_shape(plain, instance)
+    check_shape(by_level, instance, levels=True)
+    with pytest.raises(InputError, match="'mine' depends on the number of running tasks"):
+        check_shape(by_level, instance)
+    for levels in (False, True):
+        with pytest.raises(InputError, match=r"'mine' has shape \(7, 2, 8\), instance 'priority' has \(2, 8\)"):
+            check_shape(order_by_level(np.ones((7, 2, 8)), "mine"), instance, levels)
 
 
 def test_tie_groups_chain_small_steps():
