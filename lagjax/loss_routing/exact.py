@@ -108,6 +108,5 @@ def _moves(chain, system, share):
 
 
 def _home(chain, system):
-    """A likely state: every server as busy as the traffic asks, or all full."""
-    filled = system.room if system.traffic >= 1 else np.minimum(np.round(system.traffic * system.servers), system.room)
-    return int(np.argmin(np.abs(chain.jobs - filled).sum(axis=1)))
+    """A likely state: `typical_jobs`, or all full."""
+    return int(np.argmin(np.abs(chain.jobs - system.typical_jobs).sum(axis=1)))

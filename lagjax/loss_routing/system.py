@@ -54,6 +54,12 @@ class System:
         """States of the joint chain: the product of n + 1."""
         return math.prod(int(n) + 1 for n in self.room)
 
+    @property
+    def typical_jobs(self) -> np.ndarray:
+        """(K,) a state that is not rare: every server as busy as the traffic asks, or all queues full at traffic 1 and above."""
+        busy = np.round(self.traffic * self.servers).astype(np.int64)
+        return self.room if self.traffic >= 1 else busy
+
     def with_arrival_rate(self, arrival_rate: float) -> System:
         """The same queues under another stream."""
         return make_system(self.servers, self.room, self.service_rate, arrival_rate)
