@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from lagjax.loss_routing.erlang import log_path, padded_levels
+from lagjax.loss_routing.erlang import blocking, log_path, padded_levels
 from lagjax.loss_routing.system import System
 
 _ROUNDS = 300  # most rounds of a bracket
@@ -51,20 +51,27 @@ def optimal_splitting(system: System) -> Splitting:
     even = np.log(system.arrival_rate / system.capacity * servers)  # equal utilisation
 
     def log_loads(z):
-        return root(lambda log_load: _log_odds(servers, room, log_load)[0] - z, even - 1, even + 1)
+        return root(lambda log_load: _log_odds(servers, room, log_load) - z, even - 1, even + 1)
 
     def excess(z):
         return np.log(np.exp(log_loads(z)) @ weight / system.arrival_rate)[None]
 
-    at = _log_odds(servers, room, even)[0]
+    at = _log_odds(servers, room, even)
     z = root(excess, np.array([at.min()]), np.array([at.max()]))
     log_load = log_loads(z)
     log_load -= excess(z)  # what rounding left of the sum
-    odds, log_blocking = _log_odds(servers, room, log_load)
+    odds = _log_odds(servers, room, log_load)
     load = np.exp(log_load)[of]
-    rate = load * system.service_rate
-    loss = float(rate @ np.exp(log_blocking)[of])
-    return Splitting(rate / rate.sum(), load, loss, float(1 / (1 + np.exp(-odds.mean()))), float(np.ptp(odds)))
+    share = load * system.service_rate / system.arrival_rate
+    share /= share.sum()
+    return Splitting(share, load, split_loss(system, share), float(1 / (1 + np.exp(-odds.mean()))), float(np.ptp(odds)))
+
+
+def split_loss(system: System, share) -> float:
+    """Jobs lost per unit time when each goes to queue k with probability share (K,): sum of lambda_k B_{m_k,n_k}(lambda_k / mu_k)."""
+    rate = system.arrival_rate * np.asarray(share, float)
+    with jax.enable_x64(True):
+        return float(rate @ np.asarray(blocking(system.servers, system.room, rate / system.service_rate)))
 
 
 def root(function, low, high) -> np.ndarray:
@@ -97,10 +104,9 @@ def root(function, low, high) -> np.ndarray:
 
 
 def _log_odds(servers, room, log_load):
-    """(C,) log(phi / (1 - phi)) and log B of each class at its offered load, float64."""
+    """(C,) log(phi / (1 - phi)) of each class at its offered load, float64."""
     with jax.enable_x64(True):
-        found = _odds_program(padded_levels(room))(servers.astype(float), room, np.asarray(log_load, float))
-        return np.asarray(found[0]), np.asarray(found[1])
+        return np.asarray(_odds_program(padded_levels(room))(servers.astype(float), room, np.asarray(log_load, float)))
 
 
 @functools.cache
@@ -113,6 +119,6 @@ def _odds_program(levels):
 
         # r B = r - m + J with J the free servers: phi = B (1 + dlog B/dlog r), 1 - phi = -(J / r) dlog J/dlog r.
         (blocking, idle), (rise, fall) = jax.jvp(at_room, (log_load,), (jnp.ones_like(log_load),))
-        return blocking + jnp.log1p(rise) - (idle - log_load + jnp.log(-fall)), blocking
+        return blocking + jnp.log1p(rise) - (idle - log_load + jnp.log(-fall))
 
     return jax.jit(log_odds)
