@@ -14,6 +14,7 @@ The functions are jax.numpy functions of arrays that broadcast, in the floating 
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import jax
@@ -66,21 +67,26 @@ def queue(servers, room, load) -> Queue:
       InputError: m or n is not a whole number, or n < m.
     """
     servers, room, load = _arguments(servers, room, load)
-    m, n, dtype = jnp.asarray(servers, load.dtype), jnp.asarray(room), load.dtype
+    return _queue(servers, room, load, levels=padded_levels(room))
 
-    def step(carry, x):
-        old, places = carry, x.astype(dtype)
+
+@functools.partial(jax.jit, static_argnames="levels")
+def _queue(servers, room, load, levels):
+    dtype = load.dtype
+    m = jnp.asarray(servers).astype(dtype)
+
+    def step(old, x):
+        places = x.astype(dtype)
         a = jnp.minimum(places, m) / load
         total = old.blocking + a
         blocking, accepted = old.blocking / total, a / total
         number = accepted * old.mean_number + places * blocking
         idle = accepted * (old.idle + (places <= m).astype(dtype))
         new = Queue(blocking, accepted, number, idle)
-        return jax.tree.map(lambda then, now: jnp.where(x <= n, now, then), old, new), None
+        return jax.tree.map(lambda then, now: jnp.where(x <= room, now, then), old, new), None
 
-    zero = jnp.zeros(jnp.broadcast_shapes(m.shape, n.shape, load.shape), dtype)
-    start = Queue(zero + 1, zero, zero, zero)
-    return lax.scan(step, start, jnp.arange(1, padded_levels(room) + 1))[0]
+    zero = jnp.zeros(jnp.broadcast_shapes(m.shape, jnp.shape(room), load.shape), dtype)
+    return lax.scan(step, Queue(zero + 1, zero, zero, zero), jnp.arange(1, levels + 1))[0]
 
 
 def blocking(servers, room, load) -> jax.Array:

@@ -18,7 +18,7 @@ from lagjax.loss_routing.erlang import blocking, log_path, padded_levels
 from lagjax.loss_routing.system import System
 
 _ROUNDS = 300  # most rounds of a bracket
-_TOLERANCE = 1e-15  # width at which a bracket is a root, relative to what it holds
+_TOLERANCE = 2e-15  # width at which a bracket is a root, relative to what it holds
 
 
 class Splitting(NamedTuple):
@@ -77,7 +77,7 @@ def split_loss(system: System, share) -> float:
 def root(function, low, high) -> np.ndarray:
     """Roots of a vector of increasing functions of one number each; brackets (C,) open by doubling, then only shrink.
 
-    Regula falsi with the Illinois rule; every third round halves the bracket, so that the number of rounds is bounded.
+    Regula falsi with the Illinois rule; every fourth round halves the bracket, so that the number of rounds is bounded.
     """
     low, high = np.array(low, float), np.array(high, float)
     below, above = function(low), function(high)
@@ -87,15 +87,17 @@ def root(function, low, high) -> np.ndarray:
         below, above, width = function(low), function(high), 2 * width
     side = np.zeros(low.shape)
     for turn in range(_ROUNDS):
-        if np.all(high - low <= _TOLERANCE * np.maximum(np.abs(low) + np.abs(high), 1.0)):
+        least = _TOLERANCE * np.maximum(np.abs(low) + np.abs(high), 1.0)
+        if np.all(high - low <= least):
             break
         with np.errstate(invalid="ignore", divide="ignore"):
             middle = (low * above - high * below) / (above - below)
-        halves = (turn % 3 == 2) | ~((middle >= low) & (middle <= high))
-        middle = np.where(halves, (low + high) / 2, middle)
+        # A little inside the bracket: a guess that has converged to one end then brings the other end in.
+        middle = np.clip(middle, low + least / 2, high - least / 2)
+        middle = np.where((turn % 4 == 3) | np.isnan(middle), (low + high) / 2, middle)
         value = function(middle)
         left = value < 0
-        # Illinois: a side that stays twice has its value halved, so that the other one moves.
+        # Illinois: an end that stays twice has its value halved, so that it moves in turn.
         above = np.where(left, np.where(side == 1, above / 2, above), value)
         below = np.where(left, value, np.where(side == -1, below / 2, below))
         low, high = np.where(left, middle, low), np.where(left, high, middle)
