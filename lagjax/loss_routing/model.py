@@ -4,6 +4,9 @@ Events come as a Poisson process of rate Lambda = lambda + sum m_k mu_k, whateve
 lambda / Lambda and belongs to server j of queue k with probability mu_k / Lambda, and then does nothing unless more than j jobs
 are there. So the chain at events has the law of the process in continuous time, and a fraction of events is a fraction of time.
 All policies see the same events: common random numbers.
+
+A queue that holds x jobs is one small number to a policy, its code: codes sort as ranks do and differ between queues, so that the
+lowest code names the queue a job goes to, and one look-up moves it.
 """
 
 from __future__ import annotations
@@ -21,90 +24,119 @@ from lagjax.loss_routing.policies import FULL, RoutingPolicy
 from lagjax.loss_routing.system import System
 from lagjax.models import alias, streams
 from lagjax.models.loss import Table, smallest_unsigned
-from lagjax.models.select import nobody, race_in_tiers
+from lagjax.models.select import draw_share
 
-MOST_PLACES = 2**22
+MOST_CODES = 2**16 - 1  # a table entry holds a code and a number of jobs in 16 bits each
+MOST_EVENTS = 2**22  # kinds of events
+
+
+@dataclasses.dataclass(frozen=True)
+class EventTable:
+    """The (W,) alias table of events: k * span + j for server j of queue k, K * span for an arrival."""
+
+    law: Table
+    span: int
+    queues: int
 
 
 @dataclasses.dataclass(frozen=True)
 class RouteTables:
-    """One policy on one system. Queue k with x jobs is at place k * span + x.
+    """One policy on one system; C codes, one per queue and number of jobs in it.
 
     Attributes:
-      rank: (K * span,) unsigned ranks by place, `nobody` where the queue is full; None under "split".
+      code: (K, N + 1) unsigned codes, sorted as ranks are; those of full queues are the last K.
+      moved: (2 C,) uint32: at c, the jobs there in the high half and in the low half the code with one job less; at C + c, an
+        even higher number and the code with one job more (c itself where the queue is full).
+      end: (C,) unsigned: the least code of higher rank, under "ties", else None.
       share: (W,) alias table of the queues under "split", else None.
-      last: (K,) unsigned places of the full queues.
-      span: a power of two above the largest room.
       rule: "strict" where no two queues ever have equal ranks, else "ties"; "split" for fixed shares.
     """
 
-    rank: Table | None
+    code: Table
+    moved: Table
+    end: Table | None
     share: Table | None
-    last: Table
-    span: int
     rule: str
-
-
-class State(NamedTuple):
-    """(K, B) unsigned: the place of each queue, k * span + jobs, and its rank there (None under "split")."""
-
-    place: jax.Array
-    rank: jax.Array | None
 
 
 class Event(NamedTuple):
     """One event per replica.
 
     Attributes:
-      mark: (..., B) unsigned k * span + j for server j of queue k, K * span for an arrival.
+      queue: (..., B) unsigned, k; K for an arrival.
+      server: (..., B) unsigned, j.
       word: (..., B) uint32 random words for ties and splits, or None.
     """
 
-    mark: jax.Array
+    queue: jax.Array
+    server: jax.Array
     word: jax.Array | None
 
 
-jax.tree_util.register_dataclass(RouteTables, ["rank", "share", "last"], ["span", "rule"])
+jax.tree_util.register_dataclass(EventTable, ["law"], ["span", "queues"])
+jax.tree_util.register_dataclass(RouteTables, ["code", "moved", "end", "share"], ["rule"])
 
 
-def event_table(system: System) -> np.ndarray:
-    """Alias table of the marks; every probability is within 2^-32 of the one asked for.
+def event_table(system: System) -> EventTable:
+    """Builds the table of events; every probability is within 2^-32 of the one asked for.
 
     Raises:
-      InputError: the system has too many places.
+      InputError: too many queues times servers.
     """
-    serves = np.arange(_span(system)) < system.servers[:, None]
-    law = np.where(serves, system.service_rate[:, None], 0.0)
-    return alias.alias_table(np.r_[law.ravel(), system.arrival_rate] / system.event_rate)
+    span = 1 << int(system.servers.max() - 1).bit_length()
+    if system.num_queues * span >= MOST_EVENTS:
+        raise InputError(
+            f"{system.num_queues} queues of up to {system.servers.max()} servers are too many to simulate: queues times servers, "
+            f"rounded up to a power of two, must be below {MOST_EVENTS:,}"
+        )
+    law = np.where(np.arange(span) < system.servers[:, None], system.service_rate[:, None], 0.0)
+    law = np.r_[law.ravel(), system.arrival_rate] / system.event_rate
+    return EventTable(alias.alias_table(law), span, system.num_queues)
 
 
 def route_tables(system: System, policy: RoutingPolicy) -> RouteTables:
     """Builds a policy's tables on the host.
 
     Raises:
-      InputError: the system has too many places.
+      InputError: too many queues times room.
     """
-    span, queues = _span(system), system.num_queues
-    last = (np.arange(queues) * span + system.room).astype(smallest_unsigned(queues * span))
+    total = int((system.room + 1).sum())
+    if total > MOST_CODES:
+        raise InputError(f"{total:,} places and queues are too many to simulate; queues and their room may sum to {MOST_CODES:,}")
+    queue = np.repeat(np.arange(system.num_queues), system.room + 1)
+    jobs = np.concatenate([np.arange(n + 1) for n in system.room])
+    full = jobs == system.room[queue]
+    rank = np.where(full, FULL, 0) if policy.rank is None else policy.rank[queue, jobs]
+    order = np.lexsort((jobs, queue, rank))
+    code = np.zeros((system.num_queues, int(system.room.max()) + 1), smallest_unsigned(total))
+    code[queue[order], jobs[order]] = np.arange(total)
+    queue, jobs, rank, full = queue[order], jobs[order], rank[order], full[order]
+    down = code[queue, np.maximum(jobs - 1, 0)].astype(np.uint32)
+    up = code[queue, jobs + ~full].astype(np.uint32)
+    moved = np.r_[jobs.astype(np.uint32) << np.uint32(16) | down, np.uint32(MOST_CODES) << np.uint32(16) | up]
     if policy.rank is None:
-        return RouteTables(None, alias.alias_table(policy.share), last, span, "split")
-    rank = np.full((queues, span), FULL, np.int64)
-    rank[:, : policy.rank.shape[1]] = policy.rank
-    dtype = smallest_unsigned(rank[rank < FULL].max() + 1)
-    own = [set(row[row < FULL].tolist()) for row in rank]
-    rule = "strict" if sum(map(len, own)) == len(set().union(*own)) else "ties"
-    return RouteTables(np.where(rank == FULL, nobody(dtype), rank).astype(dtype).ravel(), None, last, span, rule)
+        return RouteTables(code, moved, None, alias.alias_table(policy.share), "split")
+    # Two queues share a rank where it occurs in one queue and then, next in order, in another one.
+    tied = (np.diff(rank) == 0) & (np.diff(queue) != 0) & ~full[1:]
+    if not tied.any():
+        return RouteTables(code, moved, None, None, "strict")
+    end = np.searchsorted(rank, rank, side="right")  # all full: any of them, and the job is lost
+    return RouteTables(code, moved, end.astype(code.dtype), None, "ties")
 
 
-def filled(tables: RouteTables, jobs, replicas: int) -> State:
-    """The state with (K,) jobs in the queues of every replica."""
-    place = (np.arange(len(tables.last)) * tables.span + jobs).astype(tables.last.dtype)
-    rank = None if tables.rank is None else jnp.asarray(np.tile(tables.rank[place][:, None], replicas))
-    return State(jnp.asarray(np.tile(place[:, None], replicas)), rank)
+def filled(tables: RouteTables, jobs, replicas: int) -> jax.Array:
+    """(K, B) codes of (K,) jobs in the queues of every replica: a state."""
+    code = tables.code[np.arange(len(tables.code)), jobs]
+    return jnp.asarray(np.tile(code[:, None], replicas))
 
 
-def draw_events(table, dtype, exogenous_keys, tie_keys, events) -> Event:
-    """Draws the events numbered `events` (E,), E even and the first one even: fields (E, B); marks in `dtype`."""
+def jobs(code, tables: RouteTables) -> np.ndarray:
+    """(K, B) jobs in each queue of a state, on the host."""
+    return (tables.moved >> np.uint32(16))[np.asarray(code)].astype(np.int64)
+
+
+def draw_events(table: EventTable, exogenous_keys, tie_keys, events) -> Event:
+    """Draws the events numbered `events` (E,), E even and the first one even: fields (E, B)."""
 
     def words(keys):
         # In memory on purpose (on the CPU it is the concatenation that sees to it): fused into the look-up, the rounds of
@@ -112,56 +144,42 @@ def draw_events(table, dtype, exogenous_keys, tie_keys, events) -> Event:
         both = jnp.stack(streams.words(keys, events[::2, None] // 2, 0), axis=1)
         return lax.optimization_barrier(both).reshape(len(events), -1)
 
-    mark = alias.draw(table, words(exogenous_keys)).astype(dtype)
-    return Event(mark, None if tie_keys is None else words(tie_keys))
+    mark = alias.draw(table.law, words(exogenous_keys))
+    return Event(
+        queue=(mark >> (table.span.bit_length() - 1)).astype(smallest_unsigned(table.queues)),
+        server=(mark & (table.span - 1)).astype(smallest_unsigned(table.span)),
+        word=None if tie_keys is None else words(tie_keys),
+    )
 
 
-def step(state: State, event: Event, tables: RouteTables) -> tuple[State, jax.Array]:
+def step(code: jax.Array, event: Event, tables: RouteTables) -> tuple[jax.Array, jax.Array]:
     """Moves every replica of one policy by one event.
+
+    Args:
+      code: (K, B) the state: the code of every queue.
 
     Returns:
       The new state, and (B,) bool: whether a job that had arrived just before this event would have been lost. Its mean over
       events is the fraction of jobs lost, with less variance than counting those that do arrive (arrivals see time averages).
     """
-    place, mark = state.place, event.mark
-    queue = lax.broadcasted_iota(place.dtype, place.shape, 0)
-    taken, lost = _route(state, event, tables, queue)
-    ends = (queue == mark >> (tables.span.bit_length() - 1)) & (place > mark)
-    arrival = mark == len(tables.last) * tables.span
-    moves = jnp.where(arrival, taken, ends)
-    moved = jnp.where(arrival, place + 1, place - 1)
-    place = jnp.where(moves, moved, place)
-    if state.rank is None:
-        return State(place, None), lost
-    there = jnp.sum(jnp.where(moves, moved, 0), axis=0, dtype=place.dtype)
-    return State(place, jnp.where(moves, tables.rank[there], state.rank)), lost
+    queues, codes = code.shape[0], tables.moved.shape[0] // 2
+    number = lax.broadcasted_iota(event.queue.dtype, code.shape, 0)
 
+    def code_of(queue):
+        return jnp.max(jnp.where(number == queue, code, jnp.zeros((), code.dtype)), axis=0)
 
-def _route(state, event, tables, queue):
-    """Where an arrival would go: one-hot (K, B), nothing where it is lost, and (B,) whether it is."""
-    if tables.rule == "split":
-        goes = queue == alias.draw(tables.share, event.word).astype(queue.dtype)
-        taken = goes & (state.place < tables.last[:, None])
-        return taken, ~jnp.any(taken, axis=0)
-    none = nobody(state.rank.dtype)
-    if tables.rule == "ties":
-        one = jnp.ones((), state.rank.dtype)
-        taken, slot = race_in_tiers(state.rank, one, state.rank < none, event.word[None], 1)
-        return taken, slot[0] == none
-    best = jnp.min(state.rank, axis=0)
-    return (state.rank == best) & (best < none), best == none
-
-
-def jobs(state: State, tables: RouteTables) -> jax.Array:
-    """(K, B) jobs in each queue."""
-    return state.place & (tables.span - 1)
-
-
-def _span(system):
-    span = 1 << int(system.room.max()).bit_length()
-    if system.num_queues * span > MOST_PLACES:
-        raise InputError(
-            f"{system.num_queues} queues with room up to {system.room.max()} are too many to simulate; queues times room, "
-            f"rounded up to a power of two, may be {MOST_PLACES:,}"
-        )
-    return span
+    arrival = event.queue == queues
+    if tables.rule == "strict":
+        joined = jnp.min(code, axis=0)
+    elif tables.rule == "ties":
+        best = jnp.min(code, axis=0)
+        lowest = code < tables.end[best]
+        joined = code_of(draw_share(lowest, jnp.ones((), smallest_unsigned(queues)), event.word).astype(number.dtype))
+    else:
+        joined = code_of(alias.draw(tables.share, event.word).astype(number.dtype))
+    lost = joined >= codes - queues
+    old = jnp.where(arrival, joined, code_of(event.queue))
+    entry = tables.moved[old.astype(jnp.int32) + jnp.where(arrival, codes, 0)]
+    # A code belongs to one queue, so the queue that moves is the one that has it.
+    new = jnp.where((entry >> 16).astype(jnp.int32) > event.server.astype(jnp.int32), entry.astype(code.dtype), old)
+    return jnp.where(code == old, new, code), lost

@@ -25,9 +25,9 @@ MOST_EVENTS = 2**32 - BLOCK  # events are 32-bit numbers
 
 
 class RoutingTables(NamedTuple):
-    """The (W,) alias table of events, and each policy's tables."""
+    """What happens, and each policy's tables."""
 
-    event: model.Table
+    event: model.EventTable
     routes: tuple[model.RouteTables, ...]
 
 
@@ -115,14 +115,14 @@ def simulate_routing(
                 progress(round((last - first) * BLOCK / per_arrival * replicas * len(host)))
         now += length
         lost.append(total)
-    jobs = np.stack([np.asarray(model.jobs(s, t)) for s, t in zip(state, host, strict=True)])
+    jobs = np.stack([model.jobs(s, t) for s, t in zip(state, host, strict=True)])
     return LossCounts(np.stack(lost[1:]), np.array(lengths[1:]) * BLOCK, jobs)
 
 
 def block(state, counts, now, tables: RoutingTables, keys: Keys):
     """Runs block number `now`: draws its events at once, then moves every policy by one after another of them."""
     events = now * jnp.uint32(BLOCK) + jnp.arange(BLOCK, dtype=jnp.uint32)
-    drawn = model.draw_events(tables.event, tables.routes[0].last.dtype, keys.exogenous, keys.ties, events)
+    drawn = model.draw_events(tables.event, keys.exogenous, keys.ties, events)
 
     def one(carry, event):
         state, counts = carry
