@@ -70,17 +70,24 @@ def page(data: xr.Dataset) -> str:
     policies = [str(p) for p in data.policy.values]
     cells = data.sizes["system"] * data.sizes["traffic"]
     relative = float((data.bracket / data.optimum).max())
+    first, last = data.traffic.values[[0, -1]]
+    width, relative = float((data.bracket / data.arrival_rate).max()), float((data.bracket / data.optimum).max())
+    systems, states, residual = data.sizes["system"], int(data.states.max()), float(data.residual.max())
+
+    def worst_and_median(t, p):
+        values = above.sel(traffic=t, policy=p)
+        return f"{_short(values.max())} ({_short(values.median())})"
+
     parts = [
         "# Routing to parallel finite queues: policies against the optimum",
-        f"Made by `python experiments/routing.py`: {data.sizes['system']} systems of two and three queues with unequal servers m, "
-        f"room n and rates µ, at traffic λ / Σ m µ from {data.traffic.values[0]:g} to {data.traffic.values[-1]:g}, {cells} cells. "
-        "All losses are exact: stationary laws of the joint chain (up to "
-        f"{int(data.states.max()):,} states; balance equations within {float(data.residual.max()):.0e} of the largest flow) and the "
-        f"optimum by policy iteration, bracketed by value iteration within {float((data.bracket / data.arrival_rate).max()):.0e} λ "
-        f"(at worst {relative:.0e} of the optimum, where that is {float(data.optimum.min()):.0e}). Ties are broken at random.",
+        f"Made by `python experiments/routing.py`: {systems} systems of two and three queues with unequal servers m, "
+        f"room n and rates µ, at traffic λ / Σ m µ from {first:g} to {last:g}, {cells} cells. All losses are exact: stationary "
+        f"laws of the joint chain (up to {states:,} states; balance equations within {residual:.0e} of "
+        f"the largest flow) and the optimum by policy iteration, bracketed by value iteration within {width:.0e} λ (at worst "
+        f"{relative:.0e} of the optimum; the least optimum is {float(data.optimum.min()):.0e}). Ties are broken at random.",
         "![Loss above the optimum against traffic](pictures/routing.png)",
         "## Loss above the optimum, in % of the optimum: worst system, and in brackets the median",
-        _table(data, policies, lambda t, p: f"{_short(above.sel(traffic=t, policy=p).max())} ({_short(above.sel(traffic=t, policy=p).median())})"),
+        _table(data, policies, worst_and_median),
         "## Systems within 1% of the optimum, %",
         _table(data, policies, lambda t, p: f"{100 * float((above.sel(traffic=t, policy=p) <= 1).mean()):.0f}"),
         "## Jobs lost above the optimum, in % of all jobs: worst system",
@@ -92,8 +99,11 @@ def page(data: xr.Dataset) -> str:
 
 def listing(data, above, jobs):
     """Every cell in which the restless-bandit index loses more than 1% more than the optimum, worst first."""
-    worse = [(float(above[i, j]), i, j) for i in range(above.shape[0]) for j in range(above.shape[1]) if above[i, j] > 1]
-    lines = ["| system | traffic | loss above optimum, % | of all jobs, % | optimum, % of jobs |", "|---|--:|--:|--:|--:|"]
+    worse = [
+        (float(above[i, j]), i, j) for i in range(above.shape[0]) for j in range(above.shape[1]) if above[i, j] > 1
+    ]
+    head = "| system | traffic | loss above optimum, % | of all jobs, % | optimum, % of jobs |"
+    lines = [head, "|---|--:|--:|--:|--:|"]
     for value, i, j in sorted(worse, reverse=True):
         optimum = 100 * float(data.optimum[i, j] / data.arrival_rate[i, j])
         lines.append(
@@ -123,8 +133,8 @@ def _list(values):
     return ",".join(f"{v:g}" for v in values)
 
 
-def main(folder: Path, grid: Grid = Grid()) -> None:  # noqa: B008
-    data = solve(grid)
+def main(folder: Path) -> None:
+    data = solve(Grid())
     (folder / "pictures").mkdir(parents=True, exist_ok=True)
     plot_routing_grid(data).savefig(folder / "pictures" / "routing.png", dpi=110)
     (folder / "routing.md").write_text(page(data), encoding="utf-8")

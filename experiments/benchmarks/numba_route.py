@@ -133,7 +133,7 @@ def _mask_kernel(queues, span):
 
 @njit
 def _jump(arrivals, seed, rank, servers, service_rate, arrival_rate):
-    np.random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002 (what Numba compiles)
     queues = len(servers)
     jobs = np.zeros(queues, np.int64)
     now = rank[:, 0].copy()
@@ -141,7 +141,7 @@ def _jump(arrivals, seed, rank, servers, service_rate, arrival_rate):
     busy = 0.0
     arrived = lost = 0
     while arrived < arrivals:
-        point = np.random.random() * (arrival_rate + busy)
+        point = np.random.random() * (arrival_rate + busy)  # noqa: NPY002
         if point < arrival_rate:
             arrived += 1
             best, k = now[0], 0

@@ -84,7 +84,11 @@ def main(argv=None):
         return run
 
     methods = [m for m in numba_route.METHODS if m != "mask" or has_room.sum() <= 64]
-    runs = {"lagjax rb": batched([rb]), "lagjax all seven": batched(every), **{f"numba {m}": scalar(m) for m in methods}}
+    runs = {
+        "lagjax rb": batched([rb]),
+        "lagjax all seven": batched(every),
+        **{f"numba {m}": scalar(m) for m in methods},
+    }
     result = {}
     for label, run in runs.items():
         begin = time.process_time()

@@ -14,14 +14,16 @@ from lagjax.errors import InputError
 
 
 def route(
+    servers: Annotated[str, typer.Option(help="m, servers of each queue, comma-separated.")],
+    room: Annotated[str, typer.Option(help="n, jobs each queue holds in all, m or more.")],
+    rates: Annotated[str, typer.Option(help="mu, jobs per unit time of one server of each queue.")],
+    arrivals: Annotated[str, typer.Option(help="lambda, jobs arriving per unit time: 1.5, a list, or 0.5:3:0.5.")],
     file: Annotated[
         str | None, typer.Argument(metavar="[FILE]", help="With --json: where the rows go. [default: stdout]")
     ] = None,
-    servers: Annotated[str, typer.Option(help="m, servers of each queue, comma-separated.")] = ...,  # type: ignore[assignment]
-    room: Annotated[str, typer.Option(help="n, jobs each queue holds in all, m or more.")] = ...,  # type: ignore[assignment]
-    rates: Annotated[str, typer.Option(help="mu, jobs per unit time of one server of each queue.")] = ...,  # type: ignore[assignment]
-    arrivals: Annotated[str, typer.Option(help="lambda, jobs arriving per unit time: 1.5, a list, or 0.5:3:0.5.")] = ...,  # type: ignore[assignment]
-    policies: Annotated[str, typer.Option(help="Comma-separated; the first is compared with.")] = "rb,pi,obs,sq,sed,fas,random",
+    policies: Annotated[
+        str, typer.Option(help="Comma-separated; the first is compared with.")
+    ] = "rb,pi,obs,sq,sed,fas,random",
     jobs: Annotated[int, typer.Option(help="Jobs per replica.")] = 20_000,
     replicas: Annotated[int, typer.Option(help="Independent replicas.")] = 1024,
     seed: Annotated[int, typer.Option(help="Seed of all randomness.")] = 0,
@@ -40,12 +42,14 @@ def route(
     if file is not None and not as_json:
         raise InputError(f"'{file}' is given without --json; queues are described by --servers, --room and --rates")
     use_all_cores()
+    from lagjax.engine.checks import whole_number
     from lagjax.loss_routing import POLICIES, compare_routing, make_system, rows
     from lagjax.results import save, write_whole
 
     m, n = inputs.whole_numbers("--servers", servers), inputs.whole_numbers("--room", room)
     mu = inputs.numbers("--rates", rates)
     systems = [make_system(m, n, mu, rate) for rate in inputs.numbers("--arrivals", arrivals)]
+    whole_number("--jobs", jobs, 1)
     compared = inputs.policies_of(policies, tuple(POLICIES), tuple(POLICIES))
     json_file = (file or "-") if as_json else None
     check_writable(out, json_file)
@@ -84,7 +88,8 @@ def _table(system, data):
 
     cell = data.sel(arrival_rate=system.arrival_rate)
     first, best = str(data.policy.values[0]), cell.optimal_loss.item()
-    head = f"arrivals {system.arrival_rate:g} (traffic {system.traffic:.4g}): no routing loses less than {cell.loss_lower_bound.item():.6g}"
+    head = f"arrivals {system.arrival_rate:g} (traffic {system.traffic:.4g}): "
+    head += f"no routing loses less than {cell.loss_lower_bound.item():.6g}"
     if np.isfinite(best):
         head += f"; optimum {best:.6g} over {system.states:,} states (bracket {cell.optimal_bracket.item():.1g})"
     lines = []

@@ -98,6 +98,7 @@ def shares(chain: Chain, policy: RoutingPolicy) -> np.ndarray:
     """(S, K) probabilities with which a job goes to each queue: uniform over the lowest rank; rows of 0 where all are full."""
     if policy.share is not None:
         return np.tile(policy.share, (chain.num_states, 1))
+    assert policy.rank is not None
     rank = policy.rank[np.arange(chain.jobs.shape[1]), chain.jobs]
     lowest = (rank == rank.min(axis=1, keepdims=True)) & (rank < FULL)
     return lowest / np.maximum(lowest.sum(axis=1, keepdims=True), 1)

@@ -11,7 +11,7 @@ import functools
 import jax
 import numpy as np
 
-from lagjax.loss_routing.erlang import LogPath, log_path, padded_levels
+from lagjax.loss_routing.erlang import log_path, padded_levels
 from lagjax.loss_routing.splitting import Splitting, optimal_splitting
 from lagjax.loss_routing.system import System
 
@@ -73,12 +73,12 @@ def _where_room(system, index):
     return np.where(np.arange(index.shape[1]) < system.room[:, None], index, np.nan)
 
 
-def _paths(system, load) -> LogPath:
-    """(K, N + 1) paths in float64, N the largest room."""
+def _paths(system, load):
+    """A LogPath of (K, N + 1) float64 arrays of NumPy, N the largest room."""
     levels = int(system.room.max())
     with jax.enable_x64(True):
         path = _path_program(padded_levels(levels))(system.servers, np.asarray(load, float))
-        return LogPath(*(np.asarray(field)[: levels + 1].T for field in path))
+        return jax.tree.map(lambda field: np.asarray(field)[: levels + 1].T, path)
 
 
 @functools.cache

@@ -41,22 +41,20 @@ class EventTable:
 
 @dataclasses.dataclass(frozen=True)
 class RouteTables:
-    """One policy on one system; C codes, one per queue and number of jobs in it.
+    """One policy on one system; C codes, one per queue and number of jobs in it. Random words are needed with `end` or `share`.
 
     Attributes:
       code: (K, N + 1) unsigned codes, sorted as ranks are; those of full queues are the last K.
       moved: (2 C,) uint32: at c, the jobs there in the high half and in the low half the code with one job less; at C + c, an
         even higher number and the code with one job more (c itself where the queue is full).
-      end: (C,) unsigned: the least code of higher rank, under "ties", else None.
-      share: (W,) alias table of the queues under "split", else None.
-      rule: "strict" where no two queues ever have equal ranks, else "ties"; "split" for fixed shares.
+      end: (C,) unsigned: the least code of higher rank; None where no two queues ever have equal ranks, or jobs are split.
+      share: (W,) alias table of the queues where jobs are split by fixed shares, else None.
     """
 
     code: Table
     moved: Table
     end: Table | None
     share: Table | None
-    rule: str
 
 
 class Event(NamedTuple):
@@ -74,7 +72,7 @@ class Event(NamedTuple):
 
 
 jax.tree_util.register_dataclass(EventTable, ["law"], ["span", "queues"])
-jax.tree_util.register_dataclass(RouteTables, ["code", "moved", "end", "share"], ["rule"])
+jax.tree_util.register_dataclass(RouteTables, ["code", "moved", "end", "share"], [])
 
 
 def event_table(system: System) -> EventTable:
@@ -102,7 +100,7 @@ def route_tables(system: System, policy: RoutingPolicy) -> RouteTables:
     """
     total = int((system.room + 1).sum())
     if total > MOST_CODES:
-        raise InputError(f"{total:,} places and queues are too many to simulate; queues and their room may sum to {MOST_CODES:,}")
+        raise InputError(f"{total:,} queues and places are too many to simulate; they may sum to {MOST_CODES:,}")
     queue = np.repeat(np.arange(system.num_queues), system.room + 1)
     jobs = np.concatenate([np.arange(n + 1) for n in system.room])
     full = jobs == system.room[queue]
@@ -115,13 +113,13 @@ def route_tables(system: System, policy: RoutingPolicy) -> RouteTables:
     up = code[queue, jobs + ~full].astype(np.uint32)
     moved = np.r_[jobs.astype(np.uint32) << np.uint32(16) | down, np.uint32(MOST_CODES) << np.uint32(16) | up]
     if policy.rank is None:
-        return RouteTables(code, moved, None, alias.alias_table(policy.share), "split")
+        return RouteTables(code, moved, None, alias.alias_table(policy.share))
     # Two queues share a rank where it occurs in one queue and then, next in order, in another one.
     tied = (np.diff(rank) == 0) & (np.diff(queue) != 0) & ~full[1:]
     if not tied.any():
-        return RouteTables(code, moved, None, None, "strict")
+        return RouteTables(code, moved, None, None)
     end = np.searchsorted(rank, rank, side="right")  # all full: any of them, and the job is lost
-    return RouteTables(code, moved, end.astype(code.dtype), None, "ties")
+    return RouteTables(code, moved, end.astype(code.dtype), None)
 
 
 def filled(tables: RouteTables, jobs, replicas: int) -> jax.Array:
@@ -132,7 +130,7 @@ def filled(tables: RouteTables, jobs, replicas: int) -> jax.Array:
 
 def jobs(code, tables: RouteTables) -> np.ndarray:
     """(K, B) jobs in each queue of a state, on the host."""
-    return (tables.moved >> np.uint32(16))[np.asarray(code)].astype(np.int64)
+    return (np.asarray(tables.moved) >> np.uint32(16))[np.asarray(code)].astype(np.int64)
 
 
 def draw_events(table: EventTable, exogenous_keys, tie_keys, events) -> Event:
@@ -169,14 +167,13 @@ def step(code: jax.Array, event: Event, tables: RouteTables) -> tuple[jax.Array,
         return jnp.max(jnp.where(number == queue, code, jnp.zeros((), code.dtype)), axis=0)
 
     arrival = event.queue == queues
-    if tables.rule == "strict":
-        joined = jnp.min(code, axis=0)
-    elif tables.rule == "ties":
-        best = jnp.min(code, axis=0)
-        lowest = code < tables.end[best]
-        joined = code_of(draw_share(lowest, jnp.ones((), smallest_unsigned(queues)), event.word).astype(number.dtype))
-    else:
+    if tables.share is not None:
         joined = code_of(alias.draw(tables.share, event.word).astype(number.dtype))
+    else:
+        joined = jnp.min(code, axis=0)
+        if tables.end is not None:
+            one = jnp.ones((), smallest_unsigned(queues))
+            joined = code_of(draw_share(code < tables.end[joined], one, event.word).astype(number.dtype))
     lost = joined >= codes - queues
     old = jnp.where(arrival, joined, code_of(event.queue))
     entry = tables.moved[old.astype(jnp.int32) + jnp.where(arrival, codes, 0)]

@@ -50,7 +50,9 @@ def from_index(index, system: System, *, name: str, logarithms: bool = False) ->
     index = np.asarray(index, np.float64)
     shape = (system.num_queues, int(system.room.max()))
     if index.shape != shape:
-        raise InputError(f"policy '{name}' has an index of shape {index.shape}; give {shape}: queues, jobs in the queue")
+        raise InputError(
+            f"policy '{name}' has an index of shape {index.shape}; give {shape}: queues, jobs in the queue"
+        )
     has_room = np.arange(shape[1]) < system.room[:, None]
     values = index[has_room]
     if np.isnan(values).any():
@@ -59,7 +61,7 @@ def from_index(index, system: System, *, name: str, logarithms: bool = False) ->
     ordered = values[order]
     with np.errstate(invalid="ignore"):
         step = np.diff(ordered)
-        size = 1.0 if logarithms else np.maximum(np.abs(ordered[1:]), np.abs(ordered[:-1]))
+        size = 1.0 if logarithms else np.minimum(np.abs(ordered[1:]), np.abs(ordered[:-1]))
         apart = step > TIE * size
     place = np.empty(len(order), np.int32)
     place[order] = np.r_[0, np.cumsum(apart)]

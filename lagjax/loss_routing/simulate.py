@@ -99,7 +99,7 @@ def simulate_routing(
     host = tuple(model.route_tables(system, policy) for policy in policies)
     tables = placed.everywhere(RoutingTables(model.event_table(system), host))
     numbers = np.arange(replicas)
-    draws = any(t.rule != "strict" for t in host)
+    draws = any(t.end is not None or t.share is not None for t in host)
     ties = streams.replica_keys(seed, streams.TIES, numbers) if draws else None
     keys = placed.by_replica(Keys(streams.replica_keys(seed, streams.EXOGENOUS, numbers), ties))
     state = placed.by_replica(tuple(model.filled(t, system.typical_jobs, replicas) for t in host))

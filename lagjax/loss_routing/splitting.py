@@ -68,7 +68,7 @@ def optimal_splitting(system: System) -> Splitting:
 
 
 def split_loss(system: System, share) -> float:
-    """Jobs lost per unit time when each goes to queue k with probability share (K,): sum of lambda_k B_{m_k,n_k}(lambda_k / mu_k)."""
+    """Jobs lost per unit time when each goes to queue k with probability share (K,): the sum of lambda_k B_k(lambda_k / mu_k)."""
     rate = system.arrival_rate * np.asarray(share, float)
     with jax.enable_x64(True):
         return float(rate @ np.asarray(blocking(system.servers, system.room, rate / system.service_rate)))

@@ -158,10 +158,10 @@ def rows(data: xr.Dataset) -> list[dict]:
         for policy in data.policy.values:
             cell = data.sel(arrival_rate=rate, policy=policy)
             pair = cell.sel(than=data.policy.values[0])
-            given = {"arrival_rate": float(rate), "policy": str(policy), "replicas": data.sizes["replica"]}
+            given = {"policy": str(policy), "replicas": data.sizes["replica"]}
+            given |= {key: int(cell[key]) for key in ("states", "events")}
             given |= {"ratio_to_first": _number(pair.ratio), "ratio_ci95": _number(pair.ratio_ci95)}
-            row = {key: given[key] if key in given else _number(cell[key]) for key in ROW_KEYS}
-            out.append(row | {key: int(row[key]) for key in ("states", "events")})
+            out.append({key: given[key] if key in given else _number(cell[key]) for key in ROW_KEYS})
     return out
 
 

@@ -90,7 +90,9 @@ def make_system(servers, room, service_rate, arrival_rate: float) -> System:
         raise InputError(f"{len(servers)} queues; give 1 to {MOST_QUEUES}")
     for k, (m, n, rate) in enumerate(zip(servers, room, service_rate, strict=True), 1):
         if n < m:
-            raise InputError(f"queue {k} has room for {n} jobs but {m} servers; room counts jobs in service too: give {m} or more")
+            raise InputError(
+                f"queue {k} has room for {n} jobs but {m} servers; room counts jobs in service: give {m} or more"
+            )
         if n > MOST_ROOM:
             raise InputError(f"queue {k} has room for {n} jobs; give at most {MOST_ROOM}")
         if not (np.isfinite(rate) and rate > 0):

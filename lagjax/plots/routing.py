@@ -40,5 +40,7 @@ def plot_routing_grid(data: xr.Dataset) -> Figure:
         axes.spines[["top", "right"]].set_visible(False)
     panels[0].axhline(1, color="black", linewidth=0.8, linestyle=":")
     panels[1].axhline(1, color="black", linewidth=0.8, linestyle=":")
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=7, frameon=False, fontsize=9)
+    figure.legend(
+        *panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=7, frameon=False, fontsize=9
+    )
     return figure
