@@ -18,7 +18,9 @@ from lagjax.errors import InputError
 from lagjax.loss_routing.system import System
 
 MOST_STATES = 200_000
-_RARE_HOME = 1e-3  # a home rarer than this, relative to the commonest state, is left for that one
+RESIDUAL = 1e-10  # of the balance equations, relative to the largest flow; 1e-14 is usual
+_RARE_HOME = 1e-3  # a home rarer than this, relative to the commonest state, is left
+_LONG = 1e-9  # rate, relative to the busiest state's, at which the "long time" of _common_state ends
 
 
 class Chain(NamedTuple):
@@ -94,22 +96,45 @@ def solve(chain: Chain, moves: sparse.csr_array, cost: np.ndarray, home: int) ->
     """Solves the chain with the (S, S) rates `moves` (no diagonal) and the cost (S,) per unit time in each state.
 
     Args:
-      home: a state that is not rare; another is taken where it turns out to be.
+      home: a state that is likely; a common one is looked for where it turns out not to be, for a rare home loses digits.
+
+    Raises:
+      InputError: the balance equations are missed by more than RESIDUAL.
     """
+    found = _solve(chain, moves, cost, home)
+    if found.law[home] < _RARE_HOME * found.law.max() or not found.residual <= RESIDUAL:
+        found = _solve(chain, moves, cost, _common_state(chain, moves, home))
+    if not found.residual <= RESIDUAL:
+        raise InputError(
+            f"the chain of {chain.num_states:,} states is too ill-conditioned: residual {found.residual:.1g} above {RESIDUAL:g}; "
+            "simulate, or use rates that differ less"
+        )
+    return found
+
+
+def _solve(chain, moves, cost, home):
     out = np.asarray(moves.sum(axis=1)).ravel()
-    while True:
-        rest = np.delete(np.arange(chain.num_states), home)
-        g = sparse.csc_array(sparse.diags_array(out[rest]) - moves[rest][:, rest])
-        # Rows sum to 0 or more with a positive diagonal: no pivoting is needed, and none keeps the factors sparse.
-        factors = splu(g, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
-        law = np.ones(chain.num_states)
-        law[rest] = np.maximum(factors.solve(moves[[home]][:, rest].toarray().ravel(), trans="T"), 0)
-        if law[home] >= _RARE_HOME * law.max():
-            break
-        home = int(np.argmax(law))
+    rest = np.delete(np.arange(chain.num_states), home)
+    factors = _factors(sparse.diags_array(out[rest]) - moves[rest][:, rest])
+    law = np.ones(chain.num_states)
+    law[rest] = np.maximum(factors.solve(moves[[home]][:, rest].toarray().ravel(), trans="T"), 0)
     law /= law.sum()
     flow = law * out
     residual = float(np.abs(moves.T @ law - flow).max() / flow.max())
     until, time = np.zeros(chain.num_states), np.zeros(chain.num_states)
     until[rest], time[rest] = factors.solve(np.stack([cost[rest], np.ones(len(rest))], axis=1)).T
     return Solution(law, float(law @ cost), until, time, residual)
+
+
+def _common_state(chain, moves, start):
+    """Where the chain is most likely to be a long random time after it was at `start`: equations that are never singular."""
+    out = np.asarray(moves.sum(axis=1)).ravel()
+    factors = _factors(sparse.diags_array(out + _LONG * out.max()) - moves)
+    return int(np.argmax(factors.solve(np.eye(1, chain.num_states, start).ravel(), trans="T")))
+
+
+def _factors(matrix):
+    # Rows sum to 0 or more with a positive diagonal: no pivoting is needed, and none keeps the factors sparse.
+    return splu(
+        sparse.csc_array(matrix), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
+    )

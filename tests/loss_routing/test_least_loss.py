@@ -9,6 +9,8 @@ from lagjax import InputError
 from lagjax.loss_routing import (
     POLICIES,
     build_routing,
+    chain,
+    exact,
     exact_loss,
     from_index,
     least_loss,
@@ -67,7 +69,24 @@ def test_rare_losses_are_as_exact():
     (policy,) = build_routing(["rb"], system)
     with mpmath.workdps(40):
         exact = float(plain_loss(system, lambda k, x: int(policy.rank[k, x]), mpmath.mpf))
-    assert exact < 1e-15 and exact_loss(system, policy).loss == pytest.approx(exact, rel=1e-11)
+    assert exact < 1e-15 and exact_loss(system, policy).loss == pytest.approx(exact, rel=1e-11, abs=0)
+
+
+def test_the_likely_states_need_not_be_known():
+    """Random routing fills the slow queue, which the traffic would leave empty: what is taken for likely has chance 1e-40."""
+    system = make_system([1, 1], [30, 3], [0.01, 1.0], 0.9)
+    found = exact_loss(system, build_routing(["random"], system)[0])
+    assert found.loss == pytest.approx(plain_loss(system, plain_index("random", system)), rel=1e-11)
+    light = make_system([2, 3], [5, 5], [1.0, 0.7], 0.02)
+    (policy,) = build_routing(["rb"], light)
+    joint = chain.build_chain(light)
+    share = exact.shares(joint, policy)
+    moves = joint.served + light.arrival_rate * chain.route_matrix(joint, share)
+    cost = np.where(joint.jobs.sum(axis=1) == 10, light.arrival_rate, 0.0)
+    for home in (0, 35, 7):
+        assert chain.solve(joint, moves, cost, home).cost == pytest.approx(
+            exact_loss(light, policy).loss, rel=1e-12, abs=0
+        )
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
