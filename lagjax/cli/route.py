@@ -74,11 +74,16 @@ def render(systems, data) -> str:
 
 
 def _queues(system):
-    listed = [", ".join(f"{x:g}" for x in xs) for xs in (system.servers, system.room, system.service_rate)]
+    listed = [_listed(xs) for xs in (system.servers, system.room, system.service_rate)]
     return (
         f"K = {system.num_queues} queues: servers {listed[0]}; room {listed[1]}; rates {listed[2]}; together they serve "
         f"{system.capacity:.6g} jobs per unit time"
     )
+
+
+def _listed(values, most=12):
+    shown = [f"{value:g}" for value in values[:most]]
+    return ", ".join(shown) + (", ..." if len(values) > most else "")
 
 
 def _table(system, data):
