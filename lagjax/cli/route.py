@@ -131,15 +131,15 @@ def doubts(data) -> list[str]:
     """What the reader must know before trusting the intervals."""
     import numpy as np
 
-    from lagjax.loss_routing.study import LEAST_SEEN
+    from lagjax.loss_routing.study import needed
 
-    lines = []
+    lines, replicas = [], data.sizes["replica"]
     for rate in data.arrival_rate.values:
         cell = data.sel(arrival_rate=rate)
-        rare = [str(p) for p, seen in zip(data.policy.values, cell.seen.values, strict=True) if seen < LEAST_SEEN]
+        rare = [str(p) for p, seen in zip(data.policy.values, cell.seen.values, strict=True) if seen < needed(replicas)]
         if rare:
             lines.append(
-                f"at arrivals {rate:g} fewer than {LEAST_SEEN} of {data.sizes['replica']} replicas saw a loss of "
+                f"at arrivals {rate:g} fewer than {needed(replicas)} of {replicas} replicas saw a loss of "
                 f"{', '.join(rare)}: no interval; raise --jobs or --replicas"
             )
         with np.errstate(invalid="ignore"):

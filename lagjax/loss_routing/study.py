@@ -21,7 +21,7 @@ from lagjax.stats import estimate
 DEFAULT_ARRIVALS = 20_000
 DEFAULT_REPLICAS = 1024
 EXACT_STATES = 20_000  # joint states up to which a study solves the chain unasked: some seconds
-LEAST_SEEN = 30  # replicas that must have seen a full system before an interval is given
+LEAST_SEEN = 30  # replicas, or all of them if fewer, that must have seen a loss before an interval is given
 
 ROW_KEYS = (
     "arrival_rate", "traffic", "policy", "loss_rate", "loss_ci95", "exact_loss", "optimal_loss", "loss_lower_bound",
@@ -52,7 +52,7 @@ def compare_routing(
       progress: called with what is done and the total, in arrivals times policies and replicas.
 
     Returns:
-      A Dataset. Over (arrival_rate, policy): loss_rate in jobs per unit time with loss_ci95 (NaN where fewer than LEAST_SEEN
+      A Dataset. Over (arrival_rate, policy): loss_rate in jobs per unit time with loss_ci95 (NaN where fewer than `needed`
       replicas saw a loss), seen (that number), drift (loss rate of the second half less that of the first) with drift_ci95,
       exact_loss and residual (NaN where not computed). Over (arrival_rate, policy, than): difference and ratio of loss rates on
       the same events with their `_ci95`. Over arrival_rate: traffic, loss_lower_bound, optimal_loss, optimal_bracket (the width
@@ -108,7 +108,7 @@ def _cell(system, policies, counts, exact_states):
     first, second = (half * rate for half, rate in zip(counts.lost, per_event, strict=True))
     loss = counts.lost.sum(axis=0) * (system.arrival_rate / counts.events.sum())
     seen = (loss > 0).sum(axis=1)
-    known = seen >= LEAST_SEEN
+    known = seen >= needed(loss.shape[1])
     rate, drift = estimate(loss), estimate(second - first)
     difference = estimate(loss[:, None] - loss[None])
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -136,6 +136,11 @@ def _cell(system, policies, counts, exact_states):
     variables["loss"] = ((at, "policy", "replica"), loss[None])
     names = [policy.name for policy in policies]
     return xr.Dataset(variables, {at: [system.arrival_rate], "policy": names, "than": names})
+
+
+def needed(replicas: int) -> int:
+    """Replicas that must have seen a loss before an interval is given: means of fewer are far from normal."""
+    return max(2, min(LEAST_SEEN, replicas))
 
 
 def _exact(system, policies, exact_states):

@@ -14,7 +14,7 @@ from lagjax.loss_routing import (
     relaxation_bounds,
     rows,
 )
-from lagjax.loss_routing.study import LEAST_SEEN, ROW_KEYS
+from lagjax.loss_routing.study import LEAST_SEEN, ROW_KEYS, needed
 from lagjax.results import load, save
 
 BASE = make_system([1, 2], [3, 4], [1.0, 0.8], 2.0)
@@ -78,6 +78,13 @@ def test_no_interval_where_losses_were_hardly_seen():
     rare = data.squeeze("arrival_rate").sel(policy="rb")
     assert rare.seen < LEAST_SEEN and np.isnan(rare.loss_ci95) and np.isnan(rare.ratio_ci95.sel(than="random"))
     assert rows(data)[0]["loss_ci95"] is None and rows(data)[0]["exact_loss"] > 0
+
+
+def test_few_replicas_have_intervals_if_all_saw_losses():
+    assert [needed(replicas) for replicas in (1, 2, 8, 1024)] == [2, 2, 8, LEAST_SEEN]
+    for replicas, given in ((1, False), (4, True)):
+        data = compare_routing([BASE], policies=["sq"], arrivals=3000, replicas=replicas, exact_states=0)
+        assert np.isfinite(data.loss_ci95.values).all() == given and data.seen == replicas
 
 
 def test_beyond_exact_sizes():
