@@ -36,6 +36,30 @@ def test_restless_index_is_the_published_quotient(arrival_rate):
             assert np.all(np.diff(found[k, m - 1 : n]) > 0) and np.isnan(found[k, n:]).all()
 
 
+def test_restless_index_is_the_slope_of_the_discounted_one():
+    """The subsidy at which rejecting and accepting in state x are worth the same, discounted at rate alpha, is 1 - theta alpha."""
+    m, n, mu, arrival_rate = 3, 8, 0.5, 2.0
+    found = np.exp(log_restless_index(make_system([m], [n], [mu], arrival_rate)))[0]
+    with mpmath.workdps(40):
+        alpha = mpmath.mpf(10) ** -12
+
+        def worth(threshold, subsidy, start):  # jobs served, and a subsidy for every job rejected
+            equations, reward = mpmath.zeros(n + 1), mpmath.zeros(n + 1, 1)
+            for x in range(n + 1):
+                served, goes = min(x, m) * mpmath.mpf(mu), x < threshold
+                equations[x, x] = alpha + served + (arrival_rate if goes else 0)
+                reward[x] = served + (0 if goes else arrival_rate * subsidy)
+                if x:
+                    equations[x, x - 1] = -served
+                if goes:
+                    equations[x, x + 1] = -arrival_rate
+            return mpmath.lu_solve(equations, reward)[start]
+
+        for x in range(n):
+            none, one = (worth(x, subsidy, x) - worth(x + 1, subsidy, x) for subsidy in (0, 1))
+            assert float((1 + none / (one - none)) / alpha) == pytest.approx(found[x], rel=1e-9)
+
+
 def test_restless_index_where_its_parts_underflow():
     """Free servers of 1e-600: ordered still, by logarithms."""
     found = log_restless_index(make_system([1, 1], [300, 300], [1.0, 1.1], 100.0))

@@ -28,7 +28,8 @@ def drawn(system, replicas, seed, blocks):
     keys = [streams.replica_keys(seed, s, np.arange(replicas)) for s in (streams.EXOGENOUS, streams.TIES)]
     events = np.arange(blocks * BLOCK, dtype=np.uint32)
     law = jax.device_put(table)
-    found = [model.draw_events(law, keys[0], keys[1], events[i : i + BLOCK]) for i in range(0, len(events), BLOCK)]
+    draw = jax.jit(model.draw_events)
+    found = [draw(law, keys[0], keys[1], events[i : i + BLOCK]) for i in range(0, len(events), BLOCK)]
     return [np.concatenate([np.asarray(getattr(e, field)) for e in found]) for field in ("queue", "server", "word")]
 
 
@@ -105,7 +106,7 @@ def test_bitwise_the_same_however_it_is_cut():
             np.testing.assert_array_equal(mine, theirs)
     fewer = simulate_routing(SMALL, policies, **(given | {"replicas": 5}))
     np.testing.assert_array_equal(fewer.lost, whole.lost[..., :5])
-    for p, policy in enumerate(policies):  # whatever runs beside it
+    for p, policy in enumerate(policies[:2]):  # whatever runs beside it, and with no word for ties drawn at all
         alone = simulate_routing(SMALL, [policy], **given)
         np.testing.assert_array_equal(alone.lost[:, 0], whole.lost[:, p])
     other_seed = simulate_routing(SMALL, policies, **(given | {"seed": 10}))
