@@ -37,7 +37,7 @@ def test_restless_index_is_the_published_quotient(arrival_rate):
 
 
 def test_restless_index_is_the_slope_of_the_discounted_one():
-    """The subsidy at which rejecting and accepting in state x are worth the same, discounted at rate alpha, is 1 - theta alpha."""
+    """Discounted at rate alpha, a subsidy of 1 - theta(x) alpha makes rejecting and accepting in state x worth the same."""
     m, n, mu, arrival_rate = 3, 8, 0.5, 2.0
     found = np.exp(log_restless_index(make_system([m], [n], [mu], arrival_rate)))[0]
     with mpmath.workdps(40):
