@@ -11,7 +11,7 @@ from lagjax.compatibility.graph import Graph
 from lagjax.errors import InputError
 
 DENSE = 1500  # up to this many rows or servers the singular values come from a full decomposition
-SWEEPS = 63  # sets tried along each singular vector
+SWEEPS = 31  # sets tried along each singular vector
 ROUNDS = 12  # of improvement of the best sets
 VECTORS = 6
 
@@ -60,7 +60,7 @@ def certify(graph: Graph, epsilon: float = 0.2) -> Certificate:
     matrix = graph.biadjacency()
     n = graph.num_servers
     sizes = np.unique(np.linspace(1, n - 1, min(n - 1, SWEEPS)).astype(int)) if n > 1 else np.zeros(0, int)
-    best, chosen = 0.0, np.zeros(n, bool)
+    best, nearest, chosen = 0.0, 0.0, np.zeros(n, bool)
     orders = [np.argsort(sign * vector, kind="stable") for vector in vectors.T for sign in (1, -1)]
     for _ in range(ROUNDS):
         found = []
@@ -75,10 +75,11 @@ def certify(graph: Graph, epsilon: float = 0.2) -> Certificate:
                 for place in range(len(some)):
                     found.append((bad[place], soft[place], inside[:, place], off[:, place]))
         found.sort(key=lambda entry: (entry[0], entry[1]), reverse=True)
-        if not found or found[0][0] <= best and found[0][1] <= 0:
+        if not found or (found[0][0] <= best and found[0][1] <= nearest):
             break
         if found[0][0] > best:
-            best, chosen = float(found[0][0]), found[0][2].copy()
+            best, chosen = float(min(found[0][0], 1)), found[0][2].copy()
+        nearest = found[0][1]
         orders = []
         for _, _, _, off in found[:VECTORS]:
             reach = np.sign(off) * np.minimum(np.abs(off), epsilon)
@@ -101,6 +102,7 @@ def _singular(graph):
         if dense.shape[0] < n:
             vectors = dense.T @ vectors
         return np.sqrt(values), vectors
+
     def apply(x):
         x = x - x.mean()
         y = matrix.T @ (matrix @ x)
