@@ -75,9 +75,18 @@ FAMILIES: dict[str, Callable[..., Graph]] = {
 }  # fmt: skip
 
 
-def log_squared_degree(servers: int) -> int:
-    """Returns ln(N)^2, rounded: enough for the complete graph's performance; at least 2 and at most N."""
-    return int(min(servers, max(2, round(np.log(servers) ** 2))))
+def default_degree(family: str, servers: int, types: int) -> int:
+    """Returns the task types per server that fit about ln(N)^2 servers to every type, or the next number that shares out evenly.
+
+    That many, rather than N, are enough for the performance of the complete graph.
+    """
+    check_size(servers, types)
+    wanted = min(servers, max(2, round(np.log(servers) ** 2)))
+    for per_type in range(wanted, servers + 1):
+        degree, rest = divmod(per_type * types, servers)
+        if not rest and (family != "blocks" or (servers % per_type == 0 and types % degree == 0)):
+            return degree
+    return types
 
 
 def _pair(rng, servers, types, per_type):
