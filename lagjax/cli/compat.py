@@ -31,7 +31,7 @@ def compat(
     policy: Annotated[str, typer.Option(help="jsq-d, jsq (all compatible), random, jiq (join idle queue).")] = "jsq-d",
     time: Annotated[int, typer.Option(help="Mean service times counted.")] = 100,
     warmup: Annotated[int, typer.Option(help="Mean service times dropped, after a start from the fixed point.")] = 50,
-    horizon: Annotated[float, typer.Option(help="Compare trajectories from empty with the ODE this long; 0 for not.")] = 10,
+    horizon: Annotated[float, typer.Option(help="Compare trajectories from an uneven start with the ODE this long; 0: no.")] = 10,
     replicas: Annotated[int, typer.Option(help="Replicas, a multiple of 64; 64 are one sample.")] = 512,
     epsilon: Annotated[float, typer.Option(help="Deviation that makes a type badly connected, in the certificate.")] = 0.2,
     allow_overloaded: Annotated[
@@ -60,7 +60,7 @@ def compat(
     from lagjax.results import save, write_whole
 
     chosen = named_policy(policy, choices)
-    loads = [float(value) for value in inputs.loads_of(load)]
+    loads = inputs.loads_of(load)
     graphs = _graphs(graph, servers, types, degree, seed)
     folder = out if out is not None else (None if json_file else DEFAULT_FOLDER)
     check_writable(folder, json_file)

@@ -6,7 +6,7 @@ from lagjax.compatibility.files import read_graph
 from lagjax.compatibility.graph import Graph, check_load, graph_of, subcriticality
 from lagjax.compatibility.mean_field import fixed_point, mean_queue_length, mean_sojourn, trajectory
 from lagjax.compatibility.policies import Policy, join_idle_queue, jsq, named_policy, random_routing
-from lagjax.compatibility.simulate import bundle_means, simulate, trace
+from lagjax.compatibility.run import bundle_means, simulate, trace
 from lagjax.compatibility.study import Case, dataset, describe, measure
 
 __all__ = [

@@ -50,7 +50,7 @@ jax.tree_util.register_dataclass(
 
 
 class Keys(NamedTuple):
-    """Per bundle: (2, G) uint32 keys of the two streams, and (intervals, G) int32 events in each interval (the last holds on)."""
+    """Per bundle: (2, G) uint32 keys of the two streams, and (G,) int32 events in each interval of a call."""
 
     exogenous: jax.Array
     candidates: jax.Array
@@ -87,7 +87,7 @@ def draw_events(tables: Tables, keys: Keys, number) -> Events:
     place = _in_random_order(tables, keys.candidates, number, size)
     return Events(
         coin=_coins(keys.exogenous, number),
-        below=((tables.arrival >> 24) + (low < (tables.arrival & 0xFFFFFF))).astype(jnp.uint8),
+        below=((tables.arrival >> 24) + (low < (tables.arrival & 0xFFFFFF)).astype(jnp.uint32)).astype(jnp.uint8),
         server=jnp.concatenate(
             [below(done, tables.num_servers)[:, None], tables.neighbours[row[:, None], place]], axis=1
         ),
@@ -127,7 +127,7 @@ def _in_random_order(tables, keys, number, size):
     for k in range(most):
         place = below(word[k], jnp.maximum(size - k, 1))
         for other in taken:
-            place = place + (place >= other)
+            place = place + (place >= other).astype(jnp.int32)
         out.append(place)
         taken = _insert(taken, place)
     return jnp.stack(out, axis=1)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lagjax.compatibility.graph import Graph, check_size, graph_of
+from lagjax.compatibility.graph import Graph, check_size, generator, graph_of
 from lagjax.errors import InputError
 
 SWAPS = 10  # tries per edge to undo a double edge of a regular graph
@@ -25,7 +25,7 @@ def random(servers: int, types: int, degree: float, seed: int = 0) -> Graph:
       InputError: a degree outside (0, M], or a type that happens to have no server.
     """
     _check(servers, types, degree, types)
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     counts = rng.binomial(servers, degree / types, types)
     return graph_of("random", [rng.choice(servers, n, replace=False, shuffle=False) for n in counts], servers)
 
@@ -39,7 +39,7 @@ def regular(servers: int, types: int, degree: int, seed: int = 0) -> Graph:
       InputError: degree is not a whole number in 1..M, or M does not divide degree N.
     """
     per_type = _whole(servers, types, degree)
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     if per_type == servers:
         return graph_of("regular", [np.arange(servers)], servers, np.zeros(types, np.int32))
     sparse = 2 * per_type <= servers  # else the complement is drawn, which has fewer edges

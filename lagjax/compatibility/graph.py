@@ -98,6 +98,13 @@ def check_size(num_servers, num_types):
             raise InputError(f"{what} is {value!r}; give a whole number from 1 to {MOST}")
 
 
+def generator(seed) -> np.random.Generator:
+    """Returns NumPy's generator of a seed; raises InputError unless it is a whole number in [0, 2^64)."""
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**64:
+        raise InputError(f"seed is {seed!r}; give a whole number from 0 to 2^64 - 1")
+    return np.random.default_rng(seed)
+
+
 @dataclasses.dataclass(frozen=True)
 class Margin:
     """Whether the servers carry the load.

@@ -5,6 +5,7 @@ dq_i/dt = lambda (q_{i-1}^d - q_i^d) - (q_i - q_{i+1}), q_0 = 1, where q_i is th
 
 from __future__ import annotations
 
+import functools
 import math
 
 import jax
@@ -17,6 +18,7 @@ from lagjax.errors import InputError
 TINY = 1e-13  # of an occupancy, where levels are cut
 MOST_LEVELS = 20_000
 TOLERANCE = 1e-9  # of a trajectory
+MOST_STEPS = 1_000_000
 
 
 def fixed_point(policy: Policy, load: float, levels: int) -> np.ndarray:
@@ -54,7 +56,8 @@ def levels_of(policy: Policy, load: float, start=None) -> int:
     deepest = 2 if policy.choices > 1 and policy.choices >= ALL else math.ceil(math.log(TINY) / math.log(load))
     if 1 < policy.choices < ALL:
         deepest = math.ceil(math.log(1 + deepest * (policy.choices - 1)) / math.log(policy.choices)) + 2
-    return min(MOST_LEVELS, max(8, deepest, 0 if start is None else 2 * len(start)))
+    wanted = max(8, deepest, 0 if start is None else 2 * len(start))
+    return min(MOST_LEVELS, 1 << (wanted - 1).bit_length())  # few different sizes: programs are compiled for each
 
 
 def trajectory(policy: Policy, load: float, times, start=None) -> np.ndarray:
@@ -70,8 +73,6 @@ def trajectory(policy: Policy, load: float, times, start=None) -> np.ndarray:
     Raises:
       InputError: the policy looks at all servers, which has no such limit, or the start is no occupancy.
     """
-    import diffrax
-
     if policy.sees < 2 or policy.choices >= ALL:
         raise InputError(f"policy '{policy.name}' has no smooth mean field; trajectories are those of jsq-d and random")
     times = np.asarray(times, dtype=np.float64)
@@ -83,13 +84,19 @@ def trajectory(policy: Policy, load: float, times, start=None) -> np.ndarray:
     if times[-1] == 0:
         return first[None]
     with jax.enable_x64(True):
-        field = diffrax.ODETerm(lambda t, q, _: drift(q, load, policy.choices))
-        solved = diffrax.diffeqsolve(
-            field, diffrax.Tsit5(), t0=0.0, t1=float(times[-1]), dt0=1e-3, y0=jnp.asarray(first),
-            saveat=diffrax.SaveAt(ts=jnp.asarray(times)), max_steps=1_000_000,
-            stepsize_controller=diffrax.PIDController(rtol=TOLERANCE, atol=TOLERANCE),
-        )  # fmt: skip
-        return np.asarray(solved.ys)
+        return np.asarray(_solve(jnp.asarray(first), jnp.asarray(times), jnp.asarray(load), policy.choices))
+
+
+@functools.partial(jax.jit, static_argnums=3)
+def _solve(first, times, load, choices):
+    import diffrax
+
+    solved = diffrax.diffeqsolve(
+        diffrax.ODETerm(lambda t, q, load: drift(q, load, choices)), diffrax.Tsit5(), t0=0.0, t1=times[-1], dt0=1e-3, y0=first,
+        args=load, saveat=diffrax.SaveAt(ts=times), max_steps=MOST_STEPS,
+        stepsize_controller=diffrax.PIDController(rtol=TOLERANCE, atol=TOLERANCE),
+    )  # fmt: skip
+    return solved.ys
 
 
 def drift(occupancy, load, choices):

@@ -73,7 +73,7 @@ def step(queue, counts: Counts, now, tables: Tables, keys: Keys) -> tuple[jax.Ar
 
 
 def _interval(queue, now, tables, keys):
-    length = keys.events[jnp.minimum(now.astype(jnp.int32), keys.events.shape[0] - 1)]
+    length = keys.events
     first = now * tables.stride
 
     def block(index, queue):

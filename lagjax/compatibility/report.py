@@ -9,7 +9,8 @@ from lagjax.tables import align
 LEGEND = (
     "q_i: fraction of servers with at least i tasks, time average, ± half-width of the 95% interval; times in mean service times.\n"
     "sigma: singular value of the graph; bad types: bounds of the worst fraction of types whose share of some set of servers is\n"
-    "off by epsilon. margin: 1 less the largest load of a server under random routing."
+    "off by epsilon. margin: 1 less the largest load of a server under random routing.\n"
+    "sup-distance: largest distance of an occupancy from the ODE's; at first half of the servers, side by side, hold 4 tasks each."
 )
 
 
@@ -42,7 +43,7 @@ def _figures(case):
     if case["overloaded_servers"]:
         yield f"{case['overloaded_servers']} servers would be overloaded under random routing (allowed)"
     if case["sup_distance"] is not None:
-        yield f"sup-distance to the ODE from empty: {_with(case['sup_distance'], case['sup_distance_ci95'])}"
+        yield f"sup-distance to the ODE from an uneven start: {_with(case['sup_distance'], case['sup_distance_ci95'])}"
     if case["drift_ci95"] is not None and abs(case["drift"]) > 2 * case["drift_ci95"]:
         yield f"not stationary yet: the second half's mean queue length is {case['drift']:+.3g} off the first's; use more --warmup"
 

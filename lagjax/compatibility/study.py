@@ -15,11 +15,13 @@ from lagjax.compatibility.certificate import Certificate, certify
 from lagjax.compatibility.graph import Graph, Margin, check_load
 from lagjax.compatibility.model import LEVELS
 from lagjax.compatibility.policies import ALL, Policy
-from lagjax.compatibility.simulate import bundle_means, simulate, trace
+from lagjax.compatibility.run import bundle_means, simulate, trace
+from lagjax.errors import InputError
 from lagjax.results import provenance
 from lagjax.stats import Estimate, estimate
 
 TIMES_PER_UNIT = 4  # of a trajectory
+UNEVEN = (0.5,) * 4  # where trajectories start: half of the servers, side by side, hold 4 tasks each
 SHOWN = 1e-6  # levels below this, measured and at the fixed point, are left out
 
 
@@ -33,7 +35,7 @@ class Case(NamedTuple):
       drift: (G,) queue_length in the second half of the time less that in the first.
       fixed_point: (LEVELS,) q*.
       fixed_queue_length: tasks per server at the fixed point.
-      sup_distance: (G,) largest distance of an occupancy from the ODE's over levels and times, both from empty; None if not asked.
+      sup_distance: (G,) largest distance of an occupancy from the ODE's over levels and times, both from UNEVEN; None if not asked.
       margin, certificate: of the graph.
       time, warmup: mean service times counted and dropped.
       events: of all replicas.
@@ -77,7 +79,7 @@ def measure(
     Args:
       time, warmup: mean service times counted (at least 2) and dropped.
       replicas: a multiple of 64; intervals come from groups of 64, so give 128 or more.
-      horizon: mean service times over which trajectories from empty are compared with the ODE; 0 for not.
+      horizon: mean service times over which trajectories from UNEVEN are compared with the ODE; 0 for not.
       certificate: of the graph, if it is at hand.
       epsilon: of the certificate otherwise.
       progress: called with the events done in each chunk.
@@ -85,6 +87,8 @@ def measure(
     Raises:
       InputError: an argument outside its range, a server overloaded under random routing, or a queue that grows without end.
     """
+    if not 0 <= horizon < 1e6:
+        raise InputError(f"horizon is {horizon:g}; give mean service times, 0 for no trajectories")
     margin = check_load(graph, load, allow_overloaded and policy.choices > 1)
     fixed = mean_field.fixed_point(policy, load, LEVELS)
     known = certify(graph, epsilon) if certificate is None else certificate
@@ -100,9 +104,9 @@ def measure(
     distance = None
     if horizon > 0 and policy.choices < ALL:
         times = np.arange(1, max(1, round(horizon * TIMES_PER_UNIT)) + 1) / TIMES_PER_UNIT
-        path = mean_field.trajectory(policy, load, times)
+        path = mean_field.trajectory(policy, load, times, UNEVEN)
         path = np.pad(path, ((0, 0), (0, max(0, LEVELS - path.shape[1]))))[:, :LEVELS]
-        seen = trace(graph, policy, load, times=times, **common)
+        seen = trace(graph, policy, load, times=times, start=UNEVEN, together=True, **common)
         distance = bundle_means(np.abs(seen - path[:, :, None]).max(axis=(0, 1)))
     return Case(
         graph=graph, policy=policy, load=load, occupancy=per_server([h.servers for h in halves]),

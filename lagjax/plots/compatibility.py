@@ -15,11 +15,12 @@ LEAST = 1e-5  # occupancies below are not drawn
 def plot_compatibility(cases: Sequence[dict]) -> Figure:
     """Draws described cases (`lagjax.compatibility.describe`) of one load and policy, or of several.
 
-    Left: occupancy by level of the largest system of every graph, load and policy, and the fixed points. Right: mean queue length
-    over the fixed point's, against the number of servers.
+    First: occupancy by level of the largest system of every graph, load and policy, and the fixed points. Then: mean queue length
+    over the fixed point's, and the sup-distance of trajectories where they were followed, against the number of servers.
     """
-    figure = Figure(figsize=(11, 4.6), layout="constrained")
-    tails, growth = figure.subplots(1, 2)
+    followed = any(case["sup_distance"] is not None for case in cases)
+    figure = Figure(figsize=(14 if followed else 10, 4.6), layout="constrained")
+    tails, growth, *paths = figure.subplots(1, 3 if followed else 2)
     loads, policies = (list(dict.fromkeys(case[key] for case in cases)) for key in ("load", "policy"))
     families: dict[str, list[dict]] = {}
     for case in cases:
@@ -50,11 +51,25 @@ def plot_compatibility(cases: Sequence[dict]) -> Figure:
             [case["servers"] for case in members], 100 * excess, yerr=100 * half, color=colour, marker=marker, markersize=5,
             linewidth=1.2, capsize=2,
         )  # fmt: skip
+        seen = [case for case in members if case["sup_distance"] is not None]
+        if seen:
+            paths[0].errorbar(
+                [case["servers"] for case in seen], [case["sup_distance"] for case in seen],
+                yerr=[case["sup_distance_ci95"] or 0 for case in seen], color=colour, marker=marker, markersize=5, linewidth=1.2,
+                capsize=2,
+            )  # fmt: skip
     growth.axhline(0, color="black", linestyle="--", linewidth=1.3)
     tails.set(yscale="log", xlabel="level i", ylabel="fraction of servers with at least i tasks")
-    growth.set(xscale="log", xlabel="servers N", ylabel="mean queue length over the fixed point's, %")
+    growth.set(ylabel="mean queue length over the fixed point's, %")
+    for axes in paths:
+        axes.set(yscale="log", ylabel="sup-distance to the ODE from an uneven start")
+    sizes = sorted({case["servers"] for case in cases})
+    for axes in (growth, *paths):
+        axes.set(xscale="log", xlabel="servers N", xlim=(sizes[0] / 1.3, sizes[-1] * 1.3))
+        axes.set_xticks(sizes, [str(n) for n in sizes], minor=False)
+        axes.set_xticks([], minor=True)
     tails.xaxis.get_major_locator().set_params(integer=True)
-    for axes in (tails, growth):
+    for axes in (tails, growth, *paths):
         axes.grid(alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)
     title = f"{policies[0]}, load {loads[0]:g}" if len(loads) == len(policies) == 1 else "Several loads or policies"

@@ -86,7 +86,7 @@ def simulate(
     events = max(1, round(graph.num_servers * (1 + load)))
     if (time + warmup) * events >= 2**32:
         raise InputError(f"{time + warmup} mean service times are more than 2^32 events a replica; use more replicas instead")
-    system = _System(graph, policy, load, replicas, seed, np.full((1, _bundles(replicas)), events), start, devices)
+    system = _System(graph, policy, load, replicas, seed, np.full(_bundles(replicas), events), start, devices)
     windows, now = [], 0
     for length in (warmup, time // 2, time - time // 2):
         servers, tasks = np.zeros((model.LEVELS, replicas), np.int64), np.zeros(replicas, np.int64)
@@ -112,13 +112,16 @@ def trace(
     replicas: int = 1024,
     seed: int = 0,
     start=None,
+    together: bool = False,
     allow_overloaded: bool = False,
     devices: Sequence[jax.Device] | None = None,
 ) -> np.ndarray:
     """Follows occupancies in continuous time: between two times happens a Poisson number of events, drawn for each bundle.
 
     Args:
-      times: (T,) increasing times, in mean service times, from 0 on. The other arguments are as in `simulate`.
+      times: (T,) increasing times, in mean service times, from 0 on.
+      together: whether the start's longest queues go to the servers of lowest number, side by side, instead of random ones.
+      The other arguments are as in `simulate`.
 
     Returns:
       (T, LEVELS, B) float64 fractions of servers with at least 1, 2, ... tasks.
@@ -137,8 +140,8 @@ def trace(
     events = poisson.ppf(uniform, mean[:, None]).astype(np.int64)
     if len(times) * int(events.max()) >= 2**32:
         raise InputError("the trajectory has more than 2^32 events a replica; use fewer times or a shorter horizon")
-    system = _System(graph, policy, load, replicas, seed, events, start, devices)
-    return np.stack([system.advance(now, now + 1).servers / graph.num_servers for now in range(len(times))])
+    system = _System(graph, policy, load, replicas, seed, events, start, devices, together)
+    return np.stack([system.advance(now, now + 1, events[now]).servers / graph.num_servers for now in range(len(times))])
 
 
 def bundle_means(values) -> np.ndarray:
@@ -150,7 +153,7 @@ def bundle_means(values) -> np.ndarray:
 class _System:
     """Queues on the devices, in the narrowest dtype that holds them."""
 
-    def __init__(self, graph, policy, load, replicas, seed, events, start, devices):
+    def __init__(self, graph, policy, load, replicas, seed, events, start, devices, together=False):
         bundles = np.arange(_bundles(replicas))
         self.placed = place_replicas(len(bundles), devices)
         self.run = driver(model.step, self.placed)
@@ -159,9 +162,9 @@ class _System:
         self.kind = 0
         self.tables = self._tables()
         exogenous, candidates = (streams.replica_keys(seed, s, bundles) for s in (streams.EXOGENOUS, streams.CANDIDATES))
-        self.keys = self.placed.by_replica(draws.Keys(exogenous, candidates, jnp.asarray(events, jnp.int32)))
+        self.keys = self.placed.by_replica(draws.Keys(exogenous, candidates, self._events(events.reshape(-1, len(bundles))[0])))
         self.zero = self.placed.by_replica(model.no_counts(replicas))
-        queue = _start(graph.num_servers, replicas, seed, check_start([] if start is None else start))
+        queue = _start(graph.num_servers, replicas, seed, check_start([] if start is None else start), together)
         while queue.max() > self._limit():
             self._widen(None)
         self.queue = self.placed.by_replica(jnp.asarray(queue, DTYPES[self.kind]))
@@ -169,8 +172,10 @@ class _System:
     def most_intervals(self, chunk):
         return max(1, min(chunk, (2**31 - 1) // (self._limit() * self.graph.num_servers)))
 
-    def advance(self, first, last):
-        """Runs intervals first to last; what was counted comes back."""
+    def advance(self, first, last, events=None):
+        """Runs intervals first to last, with so many events of each bundle in each; what was counted comes back."""
+        if events is not None:
+            self.keys = self.keys._replace(events=self._events(events))
         while True:
             queue, counts = self.run(self.queue, self.zero, np.uint32(first), np.uint32(last), self.tables, self.keys)
             counts = jax.device_get(counts)
@@ -178,6 +183,9 @@ class _System:
                 self.queue = queue
                 return counts
             self._widen(int(counts.longest.max()))
+
+    def _events(self, numbers):
+        return self.placed.by_replica(jnp.asarray(numbers, jnp.int32))
 
     def _limit(self):
         return min(int(np.iinfo(DTYPES[self.kind]).max) - GUARD, LONGEST)
@@ -213,12 +221,14 @@ def _bundles(replicas):
     return replicas // LANES
 
 
-def _start(num_servers, replicas, seed, occupancy):
-    """(P, B) queues with round(N q_i) servers of at least i tasks, at random servers, the same ones in all of a bundle."""
+def _start(num_servers, replicas, seed, occupancy, together):
+    """(P, B) queues with round(N q_i) servers of at least i tasks, the same ones in all of a bundle: the first ones, or random ones."""
     reach = np.rint(num_servers * occupancy).astype(int)
     length = (np.arange(num_servers)[:, None] < reach).sum(axis=1)
     keys = streams.replica_keys(seed, streams.PLACEMENT, np.arange(replicas // LANES))
     word = np.asarray(streams.words(keys, np.arange(num_servers, dtype=np.uint32)[:, None], 0)[0])
+    if together:
+        word = np.arange(num_servers)[:, None].repeat(replicas // LANES, axis=1)
     queue = np.zeros((model.rows_of(num_servers), replicas), np.int64)
     queue[:num_servers] = length[np.argsort(word, axis=0, kind="stable")].repeat(LANES, axis=1)
     return queue
