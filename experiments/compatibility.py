@@ -35,7 +35,7 @@ class Configuration:
     time: int = 200
     warmup: int = 50
     horizon: float = 10
-    replicas: int = 1024
+    replicas: int = 512
     degrees: tuple[int, ...] = (2, 4, 8, 16, 32, 64)
     degree_servers: int = 1000
     seed: int = 0

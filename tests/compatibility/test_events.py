@@ -79,7 +79,8 @@ def test_coins_have_the_right_probability():
     assert set(np.unique(below)) == {int(256 * p), int(256 * p) + 1}
     carry = np.mean(below == int(256 * p) + 1) - 256 * p % 1
     assert abs(carry) < 5 * 0.5 / np.sqrt(len(below))  # 6e-7
-    # Lanes are different, and independent in pairs: the number of agreements of two lanes is binomial.
+    np.testing.assert_array_equal(coin[:, LANES // 2 :], 255 - coin[:, : LANES // 2])
+    # Lanes of one half are different, and independent in pairs: the number of agreements of two lanes is binomial.
     arrives = coin < below[:, None]
     together = np.corrcoef(arrives[:, :8].T.astype(float))[np.triu_indices(8, 1)]
     assert np.abs(together).max() < 5.9 / np.sqrt(len(below))  # 28 pairs, 1e-7 in all
