@@ -64,7 +64,14 @@ def beside(case, flexible):
     ]  # fmt: skip
 
 
-COLUMNS = ("graph", "servers", "server degree", "sigma", "largest difference of an occupancy, points", "mean queue length, %")
+COLUMNS = (
+    "graph",
+    "servers",
+    "server degree",
+    "sigma",
+    "largest difference of an occupancy, points",
+    "mean queue length, %",
+)
 
 
 def markdown(rows) -> str:
@@ -88,14 +95,16 @@ def main() -> None:
     few = [(family, degree) for degree in config.degrees for family in ("regular", "ring")]
     flexible = cases["complete", config.degree_servers]
     by_degree = [
-        beside(run(config, family, config.degree_servers, degree, 0), flexible) for family, degree in tqdm(few, disable=quiet)
+        beside(run(config, family, config.degree_servers, degree, 0), flexible)
+        for family, degree in tqdm(few, disable=quiet)
     ]
     described = [describe(case) for case in cases.values()]
     write_whole(
         out / "pictures" / "compatibility.png", lambda path: plot_compatibility(described).savefig(path, dpi=110)
     )
     page = PAGE.format(
-        config=config, jax=jax.__version__, legend=LEGEND, table=comparison(described), beside=markdown(rows), degrees=markdown(by_degree),
+        config=config, jax=jax.__version__, legend=LEGEND, table=comparison(described), beside=markdown(rows),
+        degrees=markdown(by_degree),
     )  # fmt: skip
     write_whole(out / "compatibility.md", lambda path: Path(path).write_text(page, encoding="utf-8"))
     print(page)

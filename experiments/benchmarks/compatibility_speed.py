@@ -2,8 +2,8 @@
 
     python experiments/benchmarks/compatibility_speed.py [--core 0] [--rounds 5] [--json FILE]
 
-Everything is pinned to one core and timed in processor time; rounds alternate. Compilation is excluded. "effective" divides by the
-design effect: 64 replicas share addresses, so their mean is worth fewer than 64 independent ones; it is measured here, as the
+Everything is pinned to one core and timed in processor time; rounds alternate. Compilation is excluded. "effective" divides by
+the design effect: 64 replicas share addresses, so their mean is worth fewer than 64 independent ones; it is measured here, as the
 variance of bundle means times 64 over the variance within bundles, of the time average of tasks per server. Mean queue lengths
 must agree within 5 standard errors, or the run fails.
 """
@@ -41,7 +41,13 @@ def main(argv=None):
     print(f"jax {jax.__version__}, load {LOAD}, {BUNDLES * LANES} replicas, ns per event in processor time")
     print(f"{'graph':10s}{'N':>7s}{'lagjax':>9s}{'Numba':>9s}{'ratio':>8s}{'design effect':>15s}{'effective':>11s}")
     page = []
-    for family, servers in (("complete", 1000), ("regular", 1000), ("complete", 100), ("complete", 10000), ("regular", 10000)):
+    for family, servers in (
+        ("complete", 1000),
+        ("regular", 1000),
+        ("complete", 100),
+        ("complete", 10000),
+        ("regular", 10000),
+    ):
         graph = FAMILIES[family](servers, servers, default_degree(family, servers, servers), 0)
         span = max(10, 150_000 // servers)  # mean service times a round
         scalar = Scalar(graph, LOAD, 1)
@@ -66,13 +72,15 @@ def main(argv=None):
             scalar_lengths.append(levels[1:].sum() / servers)
         lanes = np.concatenate(lengths).reshape(-1, LANES)
         effect = LANES * lanes.mean(axis=1).var(ddof=1) / lanes.var(axis=1, ddof=1).mean()
-        error = np.hypot(lanes.mean(axis=1).std(ddof=1) / np.sqrt(len(lanes)), np.std(scalar_lengths, ddof=1) / np.sqrt(args.rounds))
+        error = np.hypot(
+            lanes.mean(axis=1).std(ddof=1) / np.sqrt(len(lanes)), np.std(scalar_lengths, ddof=1) / np.sqrt(args.rounds)
+        )
         gap = bundle_means(np.concatenate(lengths)).mean() - np.mean(scalar_lengths)
         assert abs(gap) < 5 * error + 1e-3, (gap, error)
         mine, other = statistics.median(spent), statistics.median(theirs)
         page.append({"graph": family, "servers": servers, "lagjax": mine, "numba": other, "design_effect": effect})
         print(
-            f"{family:10s}{servers:7d}{mine:9.2f}{other:9.2f}{other / mine:8.1f}{effect:15.2f}{other / mine / max(effect, 1):11.1f}",
+            f"{family:10s}{servers:7d}{mine:9.2f}{other:9.2f}{other / mine:8.1f}{effect:15.2f}{other / mine / effect:11.1f}",
             flush=True,
         )
     if args.json:

@@ -1,7 +1,7 @@
 """The competitor: a compiled scalar simulator of JSQ(d) on a graph, the same uniformised chain (one replica, one core, Numba).
 
-xoshiro256++ (Blackman and Vigna), two 32-bit draws a word, ranges by multiplication. The time integral of every level is exact and
-costs one addition an event: a queue that reaches level i at event t adds what is left of the run to that level's sum.
+xoshiro256++ (Blackman and Vigna), two 32-bit draws a word, ranges by multiplication. The time integral of every level is exact
+and costs one addition an event: a queue that reaches level i at event t adds what is left of the run to that level's sum.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _next(s0, s1, s2, s3):
 
 @njit
 def play_two(events, queue, neighbours, size, row, arrival, rng, sums):
-    """JSQ(2): `events` events of the chain; sums[i] gains (events left) whenever a queue reaches i and loses it when it leaves."""
+    """JSQ(2): `events` events of the chain; sums[i] gains what is left whenever a queue reaches i, and loses it after."""
     s0, s1, s2, s3 = rng[0], rng[1], rng[2], rng[3]
     servers, types = np.uint64(queue.shape[0]), np.uint64(row.shape[0])
     for t in range(events):

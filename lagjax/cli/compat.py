@@ -21,19 +21,27 @@ def compat(
     types: Annotated[int | None, typer.Option(help="Task types M. [default: as many as servers]")] = None,
     graph: Annotated[
         str,
-        typer.Option(help="random, complete, ring, blocks, regular, or FILE of type,server lines; several, comma-separated."),
+        typer.Option(
+            help="random, complete, ring, blocks, regular, or FILE of type,server lines; several, comma-separated."
+        ),
     ] = "regular",
     degree: Annotated[
         float | None, typer.Option(help="Mean task types per server, c. [default: about ln(N) squared]")
     ] = None,
     choices: Annotated[int, typer.Option(help="Servers d that a task of policy jsq-d looks at.")] = 2,
-    load: Annotated[str, typer.Option(help="Arrivals per server and mean service time, lambda; several: 0.5,0.9.")] = "0.9",
+    load: Annotated[
+        str, typer.Option(help="Arrivals per server and mean service time, lambda; several: 0.5,0.9.")
+    ] = "0.9",
     policy: Annotated[str, typer.Option(help="jsq-d, jsq (all compatible), random, jiq (join idle queue).")] = "jsq-d",
     time: Annotated[int, typer.Option(help="Mean service times counted.")] = 100,
     warmup: Annotated[int, typer.Option(help="Mean service times dropped, after a start from the fixed point.")] = 50,
-    horizon: Annotated[float, typer.Option(help="Compare trajectories from an uneven start with the ODE this long; 0: no.")] = 10,
+    horizon: Annotated[
+        float, typer.Option(help="Compare trajectories from an uneven start with the ODE this long; 0: no.")
+    ] = 10,
     replicas: Annotated[int, typer.Option(help="Replicas, a multiple of 64; 64 are one sample.")] = 512,
-    epsilon: Annotated[float, typer.Option(help="Deviation that makes a type badly connected, in the certificate.")] = 0.2,
+    epsilon: Annotated[
+        float, typer.Option(help="Deviation that makes a type badly connected, in the certificate.")
+    ] = 0.2,
     allow_overloaded: Annotated[
         bool, typer.Option("--allow-overloaded", help="Allow servers that random routing would overload.")
     ] = False,
@@ -68,7 +76,9 @@ def compat(
         for value in loads:
             check_load(each, value, allow_overloaded)
     if allow_overloaded and chosen.choices == 1:
-        raise InputError("--allow-overloaded does not go with policies that look at one server: an overloaded one fills up")
+        raise InputError(
+            "--allow-overloaded does not go with policies that look at one server: an overloaded one fills up"
+        )
     cases = []
     with progress_bar("compat", unit="cases") as progress:
         for each in graphs:
@@ -89,7 +99,12 @@ def compat(
         write_whole(folder / "compat.png", lambda path: plot_compatibility(described).savefig(path, dpi=150))
         write_whole(folder / "table.txt", lambda path: Path(path).write_text(text + "\n", encoding="utf-8"))
         save(data, folder / "compat.nc")
-    head = {"command": "compat", "seed": seed, "versions": json.loads(data.attrs["versions"]), "device": data.attrs["device"]}
+    head = {
+        "command": "compat",
+        "seed": seed,
+        "versions": json.loads(data.attrs["versions"]),
+        "device": data.attrs["device"],
+    }
     page = json.dumps(head | (described[0] if len(described) == 1 else {"cases": described}), indent=1)
     if json_file and json_file != "-":
         write_whole(json_file, lambda path: Path(path).write_text(page + "\n", encoding="utf-8"))
@@ -113,5 +128,7 @@ def _graphs(names, servers, types, degree, seed):
         elif Path(name).is_file():
             out.append(read_graph(name))
         else:
-            raise InputError(f"--graph: no graph '{name}' and no such file; choose from {', '.join(FAMILIES)} or name an edge list")
+            raise InputError(
+                f"--graph: no graph '{name}' and no such file; choose from {', '.join(FAMILIES)} or name a file"
+            )
     return out

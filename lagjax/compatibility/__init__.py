@@ -1,4 +1,4 @@
-"""JSQ(d) load balancing under strict compatibility constraints (Rutten and Mukherjee, Mathematics of Operations Research, 2023)."""
+"""JSQ(d) load balancing under strict compatibility constraints (Rutten and Mukherjee, 2023)."""
 
 from lagjax.compatibility.certificate import Certificate, certify, singular_value
 from lagjax.compatibility.families import FAMILIES, blocks, complete, random, regular, ring
@@ -10,8 +10,8 @@ from lagjax.compatibility.run import bundle_means, simulate, trace
 from lagjax.compatibility.study import Case, dataset, describe, measure
 
 __all__ = [
-    "FAMILIES", "Case", "Certificate", "Graph", "Policy", "blocks", "bundle_means", "certify", "check_load", "complete", "dataset",
-    "describe", "fixed_point", "graph_of", "join_idle_queue", "jsq", "mean_queue_length", "mean_sojourn", "measure", "named_policy",
-    "random", "random_routing", "read_graph", "regular", "ring", "simulate", "singular_value", "subcriticality", "trace",
+    "FAMILIES", "Case", "Certificate", "Graph", "Policy", "blocks", "bundle_means", "certify", "check_load", "complete",
+    "dataset", "describe", "fixed_point", "graph_of", "join_idle_queue", "jsq", "mean_queue_length", "mean_sojourn", "measure",
+    "named_policy", "random", "random_routing", "read_graph", "regular", "ring", "simulate", "singular_value", "subcriticality", "trace",
     "trajectory",
 ]  # fmt: skip

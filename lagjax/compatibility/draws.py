@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +11,7 @@ from jax import lax
 
 from lagjax.models import streams
 
+Table = Any  # a JAX array, on the host until it is placed
 LANES = 64  # replicas of a bundle
 FEW = 8  # up to so many servers are drawn one after the other; more by sorting random words
 TURNS = 2  # in which a block's coins are drawn
@@ -33,13 +34,13 @@ class Tables:
       most: largest number of servers that any task looks at.
     """
 
-    neighbours: jax.Array
-    size: jax.Array
-    row: jax.Array
-    arrival: jax.Array
-    choices: jax.Array
-    sees: jax.Array
-    stride: jax.Array
+    neighbours: Table
+    size: Table
+    row: Table
+    arrival: Table
+    choices: Table
+    sees: Table
+    stride: Table
     num_servers: int
     most: int
 
@@ -63,8 +64,8 @@ class Events(NamedTuple):
     Attributes:
       coin: (E, LANES) uint8, one of each replica's own.
       below: (E,) uint8: the event is an arrival where the coin is smaller.
-      server: (E, 1 + d) int32: the server whose service ends where it is not; then those that an arriving task looks at, in random
-        order, so that the first shortest of them is one at random.
+      server: (E, 1 + d) int32: the server whose service ends where it is not; then those that an arriving task looks at, in
+        random order, so that the first shortest of them is one at random.
       looked: (E,) int32 how many of them there are.
     """
 
@@ -104,7 +105,7 @@ def below(word, n):
 def _coins(keys, number):
     """Returns (E, LANES) uint8: independent ones for half of the lanes, and their complements to 255 for the other half.
 
-    A replica's complement is as exact as itself. It has departures where the other has arrivals, so the mean of a bundle varies less.
+    A replica's complement is as exact as itself. It departs where the other arrives, so the mean of a bundle varies less.
     Drawn in a loop because what a loop stacks is in memory; else the rounds would be done again for each byte.
     """
     slots = jnp.arange(_COINS, _COINS + LANES // 8, dtype=jnp.uint32)

@@ -37,7 +37,9 @@ def read_graph(path, servers: int | None = None, types: int | None = None) -> Gr
             raise InputError(f"{path}, line {number}: pair {pair[0]},{pair[1]} is already on line {edges[pair]}")
         for what, value, least in (("type", pair[0], types), ("server", pair[1], servers)):
             if least is not None and value >= least:
-                raise InputError(f"{path}, line {number}: {what} {value} is not below {least}, as asked for; numbers start at 0")
+                raise InputError(
+                    f"{path}, line {number}: {what} {value} is not below {least}, as asked for; numbers start at 0"
+                )
         edges[pair] = number
     if not edges:
         raise InputError(f"{path}: no edges; write one type,server pair a line")

@@ -75,7 +75,9 @@ def graph_of(name: str, neighbourhoods: Sequence[np.ndarray], num_servers: int, 
             "(a larger degree, or --graph regular)"
         )
     if len(size) * int(size.max()) > MOST_EDGES:
-        raise InputError(f"graph '{name}': {len(size)} types with up to {size.max()} servers are too many; use fewer edges")
+        raise InputError(
+            f"graph '{name}': {len(size)} types with up to {size.max()} servers are too many; use fewer edges"
+        )
     neighbours = np.zeros((len(size), int(size.max())), dtype=np.int32)
     for place, servers in enumerate(neighbourhoods):
         servers = np.sort(np.asarray(servers))

@@ -22,7 +22,7 @@ MOST_STEPS = 1_000_000
 
 
 def fixed_point(policy: Policy, load: float, levels: int) -> np.ndarray:
-    """Returns (levels,) q_i* = lambda^((d^i - 1) / (d - 1)), lambda^i for d = 1; (lambda, 0, 0, ...) if all servers are looked at.
+    """Returns (levels,) q_i* = lambda^((d^i - 1) / (d - 1)), lambda^i for d = 1; (lambda, 0, ...) if all are looked at.
 
     Raises:
       InputError: lambda is not in (0, 1).
@@ -111,7 +111,9 @@ def check_start(start) -> np.ndarray:
     start = np.asarray(start, dtype=np.float64).reshape(-1)
     with_ends = np.r_[1.0, start, 0.0]
     if not np.all(np.diff(with_ends) <= 1e-12):
-        raise InputError("start is no occupancy: fractions of servers with at least 1, 2, ... tasks decrease from 1 to 0")
+        raise InputError(
+            "start is no occupancy: fractions of servers with at least 1, 2, ... tasks decrease from 1 to 0"
+        )
     return start
 
 

@@ -6,9 +6,9 @@ nothing if that server is empty: the embedded chain of uniformisation, exact in 
 events are averages over time, and the state at time t is the state after a Poisson number of events.
 
 LANES replicas make a bundle. The replicas of a bundle share which servers an event would touch, and with them the random words,
-the look-ups and the addresses of the rows; each has a coin for what the event is, and half of the coins are the complements of the
-other half's. Every replica alone is exact in law, and different bundles are independent: intervals come from bundles. On a CPU an
-event is then a few vector instructions for all of a bundle.
+the look-ups and the addresses of the rows; each has a coin for what the event is, and half of the coins are the complements of
+the other half's. Every replica alone is exact in law, and different bundles are independent: intervals come from bundles. On a
+CPU an event is then a few vector instructions for all of a bundle.
 """
 
 from __future__ import annotations
@@ -79,7 +79,9 @@ def _interval(queue, now, tables, keys):
 
     def block(index, queue):
         number = first + (index * BLOCK + jnp.arange(BLOCK)).astype(jnp.uint32)
-        return run_events(queue, draw_events(tables, keys, number), jnp.minimum(length - index * BLOCK, BLOCK), tables.sees)
+        return run_events(
+            queue, draw_events(tables, keys, number), jnp.minimum(length - index * BLOCK, BLOCK), tables.sees
+        )
 
     return lax.fori_loop(0, (length + BLOCK - 1) // BLOCK, block, queue)
 
@@ -122,7 +124,9 @@ def run_events(queue, events: Events, number, sees) -> jax.Array:
             by = jnp.where(place == 0, jnp.iinfo(unit).max, 1).astype(unit)  # the largest number takes one off
             return jnp.where(changes == jnp.asarray(place, code), by, jnp.zeros((), unit))
 
-        table = jnp.stack([joins_or_leaves(place) for place in range(server.shape[0])]) if server.shape[0] <= 3 else None
+        table = (
+            jnp.stack([joins_or_leaves(place) for place in range(server.shape[0])]) if server.shape[0] <= 3 else None
+        )
 
         def change(place, queue):
             by = joins_or_leaves(place) if table is None else _at(table, place)

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from lagjax.tables import align
 
 LEGEND = (
-    "q_i: fraction of servers with at least i tasks, time average, ± half-width of the 95% interval; times in mean service times.\n"
+    "q_i: fraction of servers with at least i tasks, time average, ± half-width of the 95% interval; times in mean services.\n"
     "sigma: singular value of the graph; bad types: bounds of the worst fraction of types whose share of some set of servers is\n"
     "off by epsilon. margin: 1 less the largest load of a server under random routing.\n"
-    "sup-distance: largest distance of an occupancy from the ODE's; at first half of the servers, side by side, hold 4 tasks each."
+    "sup-distance: largest distance of an occupancy from the ODE's when at first half the servers, side by side, hold 4 tasks."
 )
 
 
@@ -25,15 +25,17 @@ def case_table(case: dict) -> str:
         ]
         for row in case["rows"]
     ]
-    title = f"{case['graph']}, {case['servers']} servers, {case['types']} types, {case['policy']}, load {case['load']:g}"
+    title = (
+        f"{case['graph']}, {case['servers']} servers, {case['types']} types, {case['policy']}, load {case['load']:g}"
+    )
     return "\n".join([title, align(["i", "q_i", "fixed point", "difference"], lines), *_figures(case)])
 
 
 def _figures(case):
+    sojourn = _with(case["mean_sojourn_time"], case["mean_sojourn_time_ci95"])
     yield (
         f"mean queue length {_with(case['mean_queue_length'], case['mean_queue_length_ci95'])} (fixed point "
-        f"{case['fixed_point_queue_length']:.5g}), mean sojourn time {_with(case['mean_sojourn_time'], case['mean_sojourn_time_ci95'])} "
-        f"({case['fixed_point_sojourn_time']:.5g})"
+        f"{case['fixed_point_queue_length']:.5g}), mean sojourn time {sojourn} ({case['fixed_point_sojourn_time']:.5g})"
     )
     yield (
         f"sigma {case['sigma']:.4g}; bad types at epsilon {case['epsilon']:g}: {100 * case['bad_types_at_least']:.3g}% to "
@@ -45,12 +47,15 @@ def _figures(case):
     if case["sup_distance"] is not None:
         yield f"sup-distance to the ODE from an uneven start: {_with(case['sup_distance'], case['sup_distance_ci95'])}"
     if case["drift_ci95"] is not None and abs(case["drift"]) > 2 * case["drift_ci95"]:
-        yield f"not stationary yet: the second half's mean queue length is {case['drift']:+.3g} off the first's; use more --warmup"
+        yield f"not stationary yet: the second half's mean queue length is {case['drift']:+.3g} off; use more --warmup"
 
 
 def comparison(cases: Sequence[dict]) -> str:
     """Returns one line per described case."""
-    header = ["graph", "servers", "load", "policy", "degree", "sigma", "bad types %", "q_1", "q_2", "q_3", "queue length", "fixed point", "sup-distance"]  # fmt: skip
+    header = [
+        "graph", "servers", "load", "policy", "degree", "sigma", "bad types %", "q_1", "q_2", "q_3", "queue length", "fixed point",
+        "sup-distance",
+    ]  # fmt: skip
     lines = []
     for case in cases:
         occupancy = [_number(row["occupancy"]) for row in case["rows"][:3]]

@@ -22,7 +22,7 @@ from lagjax.errors import InputError
 from lagjax.models import streams
 
 CHUNK = 64  # most intervals per call of the compiled program; results do not depend on it
-GUARD = 64  # a queue this near to what its dtype holds is given a wider one; 64 tasks come to no server within an interval
+GUARD = 64  # a queue this near to what its dtype holds gets a wider one: no server gets 64 tasks in an interval
 LONGEST = 32_000  # a queue that reaches this grows without end
 DTYPES = (np.uint8, np.uint16)
 
@@ -85,7 +85,9 @@ def simulate(
     check_load(graph, load, allow_overloaded)
     events = max(1, round(graph.num_servers * (1 + load)))
     if (time + warmup) * events >= 2**32:
-        raise InputError(f"{time + warmup} mean service times are more than 2^32 events a replica; use more replicas instead")
+        raise InputError(
+            f"{time + warmup} mean service times are more than 2^32 events a replica; use more replicas instead"
+        )
     system = _System(graph, policy, load, replicas, seed, np.full(_bundles(replicas), events), start, devices)
     windows, now = [], 0
     for length in (warmup, time // 2, time - time // 2):
@@ -135,13 +137,18 @@ def trace(
     check_load(graph, load, allow_overloaded)
     mean = np.diff(np.r_[0.0, times]) * graph.num_servers * (1 + load)
     keys = streams.replica_keys(seed, streams.CLOCK, np.arange(_bundles(replicas)))
-    high, low = (np.asarray(w).astype(np.float64) for w in streams.words(keys, np.arange(len(times), dtype=np.uint32)[:, None], 0))
+    high, low = (
+        np.asarray(w).astype(np.float64)
+        for w in streams.words(keys, np.arange(len(times), dtype=np.uint32)[:, None], 0)
+    )
     uniform = (high + (low + 0.5) / 2**32) / 2**32
     events = poisson.ppf(uniform, mean[:, None]).astype(np.int64)
     if len(times) * int(events.max()) >= 2**32:
         raise InputError("the trajectory has more than 2^32 events a replica; use fewer times or a shorter horizon")
     system = _System(graph, policy, load, replicas, seed, events, start, devices, together)
-    return np.stack([system.advance(now, now + 1, events[now]).servers / graph.num_servers for now in range(len(times))])
+    return np.stack(
+        [system.advance(now, now + 1, events[now]).servers / graph.num_servers for now in range(len(times))]
+    )
 
 
 def bundle_means(values) -> np.ndarray:
@@ -161,8 +168,12 @@ class _System:
         self.stride = int(events.max())
         self.kind = 0
         self.tables = self._tables()
-        exogenous, candidates = (streams.replica_keys(seed, s, bundles) for s in (streams.EXOGENOUS, streams.CANDIDATES))
-        self.keys = self.placed.by_replica(draws.Keys(exogenous, candidates, self._events(events.reshape(-1, len(bundles))[0])))
+        exogenous, candidates = (
+            streams.replica_keys(seed, s, bundles) for s in (streams.EXOGENOUS, streams.CANDIDATES)
+        )
+        self.keys = self.placed.by_replica(
+            draws.Keys(exogenous, candidates, self._events(events.reshape(-1, len(bundles))[0]))
+        )
         self.zero = self.placed.by_replica(model.no_counts(replicas))
         queue = _start(graph.num_servers, replicas, seed, check_start([] if start is None else start), together)
         while queue.max() > self._limit():
@@ -193,7 +204,7 @@ class _System:
     def _widen(self, longest):
         if self.kind + 1 == len(DTYPES):
             raise InputError(
-                f"graph '{self.graph.name}' under policy '{self.policy.name}' at load {self.load:g}: a queue of {longest} or more "
+                f"graph '{self.graph.name}' under policy '{self.policy.name}' at load {self.load:g}: a queue of {longest} "
                 "tasks; the system does not carry this load"
             )
         self.kind += 1
@@ -222,7 +233,7 @@ def _bundles(replicas):
 
 
 def _start(num_servers, replicas, seed, occupancy, together):
-    """(P, B) queues with round(N q_i) servers of at least i tasks, the same ones in all of a bundle: the first ones, or random ones."""
+    """(P, B) queues with round(N q_i) servers of at least i tasks, the same ones in a bundle: the first, or random ones."""
     reach = np.rint(num_servers * occupancy).astype(int)
     length = (np.arange(num_servers)[:, None] < reach).sum(axis=1)
     keys = streams.replica_keys(seed, streams.PLACEMENT, np.arange(replicas // LANES))

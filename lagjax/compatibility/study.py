@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time as clock
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -35,7 +35,7 @@ class Case(NamedTuple):
       drift: (G,) queue_length in the second half of the time less that in the first.
       fixed_point: (LEVELS,) q*.
       fixed_queue_length: tasks per server at the fixed point.
-      sup_distance: (G,) largest distance of an occupancy from the ODE's over levels and times, both from UNEVEN; None if not asked.
+      sup_distance: (G,) largest distance of an occupancy from the ODE's over levels and times, from UNEVEN; None if not asked.
       margin, certificate: of the graph.
       time, warmup: mean service times counted and dropped.
       events: of all replicas.
@@ -92,7 +92,7 @@ def measure(
     margin = check_load(graph, load, allow_overloaded and policy.choices > 1)
     fixed = mean_field.fixed_point(policy, load, LEVELS)
     known = certify(graph, epsilon) if certificate is None else certificate
-    common = {"replicas": replicas, "seed": seed, "allow_overloaded": allow_overloaded}
+    common: dict[str, Any] = {"replicas": replicas, "seed": seed, "allow_overloaded": allow_overloaded}
     begun = clock.perf_counter()
     halves = simulate(graph, policy, load, time=time, warmup=warmup, start=fixed, progress=progress, **common)
     seconds = clock.perf_counter() - begun
@@ -154,7 +154,7 @@ def _known(value):
 def dataset(cases: Sequence[Case], *, seed: int) -> xr.Dataset:
     """Returns everything measured, over (case, level, bundle), with what made it in the attributes."""
     rows = [describe(case) for case in cases]
-    scalars = {key: ("case", [row[key] for row in rows]) for key in rows[0] if key != "rows"}
+    scalars: dict[str, Any] = {key: ("case", [row[key] for row in rows]) for key in rows[0] if key != "rows"}
     for key in ("sup_distance", "sup_distance_ci95", "mean_queue_length_ci95", "mean_sojourn_time_ci95", "drift_ci95"):
         scalars[key] = ("case", np.array([np.nan if row[key] is None else row[key] for row in rows], dtype=float))
     variables: dict = scalars | {

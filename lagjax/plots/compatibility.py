@@ -26,22 +26,22 @@ def plot_compatibility(cases: Sequence[dict]) -> Figure:
     for case in cases:
         label = case["graph"] + (f", load {case['load']:g}" if len(loads) > 1 else "")
         families.setdefault(label + (f", {case['policy']}" if len(policies) > 1 else ""), []).append(case)
-    drawn = set()
+    drawn: set = set()
     for place, (label, members) in enumerate(families.items()):
         colour, marker = STYLE[place % len(STYLE)]
         members = sorted(members, key=lambda case: case["servers"])
         rows = [row for row in members[-1]["rows"] if row["occupancy"] >= LEAST]
         tails.errorbar(
             [row["level"] for row in rows], [row["occupancy"] for row in rows],
-            yerr=[row["occupancy_ci95"] or 0 for row in rows], color=colour, marker=marker, markersize=5, linewidth=1.2, capsize=2,
-            label=plain(label),
+            yerr=[row["occupancy_ci95"] or 0 for row in rows], color=colour, marker=marker, markersize=5, linewidth=1.2,
+            capsize=2, label=plain(label),
         )  # fmt: skip
         key = (members[-1]["load"], members[-1]["policy"])
         if key not in drawn:
             levels = [row for row in members[-1]["rows"] if row["fixed_point"] >= LEAST]
             tails.plot(
-                [row["level"] for row in levels], [row["fixed_point"] for row in levels], color="black", linestyle="--", linewidth=1.3,
-                label=None if drawn else "fixed point",
+                [row["level"] for row in levels], [row["fixed_point"] for row in levels], color="black", linestyle="--",
+                linewidth=1.3, label=None if drawn else "fixed point",
             )  # fmt: skip
             drawn.add(key)
         base = np.array([case["fixed_point_queue_length"] for case in members])

@@ -24,7 +24,20 @@ def test_compat_writes_table_plot_and_dataset(lagjax, tmp_path):
 
 def test_json_of_one_case(lagjax, tmp_path):
     (tmp_path / "desk.csv").write_text("0,0\n0,1\n1,1\n1,2\n2,0\n2,2\n")
-    args = ("--graph", "desk.csv", "--load", "0.5", "--policy", "jiq", "--replicas", "128", "--time", "40", "--json", "-")
+    args = (
+        "--graph",
+        "desk.csv",
+        "--load",
+        "0.5",
+        "--policy",
+        "jiq",
+        "--replicas",
+        "128",
+        "--time",
+        "40",
+        "--json",
+        "-",
+    )
     code, out, err = lagjax("compat", *args)
     assert code == 0, err
     found = json.loads(out)
@@ -39,7 +52,9 @@ def test_json_of_one_case(lagjax, tmp_path):
 
 
 def test_json_of_a_sweep(lagjax, tmp_path):
-    code, out, err = lagjax("compat", *SMALL[2:], "--servers", "6,12", "--graph", "complete", "--load", "0.4,0.8", "--json", "s.json")
+    code, out, err = lagjax(
+        "compat", *SMALL[2:], "--servers", "6,12", "--graph", "complete", "--load", "0.4,0.8", "--json", "s.json"
+    )
     assert code == 0, err
     cases = json.loads((tmp_path / "s.json").read_text())["cases"]
     assert [(c["servers"], c["load"]) for c in cases] == [(6, 0.4), (6, 0.8), (12, 0.4), (12, 0.8)]

@@ -19,7 +19,10 @@ from lagjax.models import streams
 FALSE_ALARM = 1e-6
 
 
-@pytest.mark.parametrize(("most", "sees", "unit"), [(1, FAR, np.uint8), (2, FAR, np.uint8), (2, 2, np.uint16), (4, FAR, np.uint8), (12, 1, np.uint16)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("most", "sees", "unit"),
+    [(1, FAR, np.uint8), (2, FAR, np.uint8), (2, 2, np.uint16), (4, FAR, np.uint8), (12, 1, np.uint16)],
+)
 def test_lockstep_with_a_plain_simulator(most, sees, unit):
     """Conflicts included: 20 servers, 128 events, so that most rows are read and written several times."""
     rng = np.random.default_rng(most)
@@ -62,14 +65,14 @@ def test_below_is_the_floor_of_the_product():
 def system(graph, policy, load):
     made = _System(graph, policy, load, LANES, 7, np.full(1, 64), None, jax.local_devices()[:1])
     keys = jax.tree.map(lambda key: key[..., 0], made.keys)
-    return made, jax.jit(lambda number: draws.draw_events(made.tables, keys, number))
+    return jax.jit(lambda number: draws.draw_events(made.tables, keys, number))
 
 
 def test_coins_have_the_right_probability():
     """Every value of the high byte, and the rest of the probability by the words that the bundle shares."""
     load = 0.123456789
     graph = graph_of("pair", [[0, 1]], 2)
-    _, drawn = system(graph, jsq(2), load)
+    drawn = system(graph, jsq(2), load)
     events = drawn(jnp.arange(1 << 15, dtype=jnp.uint32))
     coin, below = np.asarray(events.coin), np.asarray(events.below)
     n = coin.size
@@ -91,7 +94,7 @@ def test_servers_are_drawn_without_replacement_in_random_order(choices):
     """All orders of 3 of 4 servers (drawn one by one), or of all 9 (sorted, the first two places seen)."""
     sizes = ([0, 2, 5, 6], [1]) if choices == 3 else (list(range(9)), [3, 4])
     graph = graph_of("two types", [np.array(s) for s in sizes], 9)
-    made, drawn = system(graph, jsq(choices), 0.5)
+    drawn = system(graph, jsq(choices), 0.5)
     events = jax.tree.map(np.asarray, drawn(jnp.arange(1 << 15, dtype=jnp.uint32)))
     of_first = events.looked == min(choices, len(sizes[0]))
     assert abs(of_first.mean() - 0.5) < 5 * 0.5 / np.sqrt(1 << 15)

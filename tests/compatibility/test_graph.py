@@ -5,7 +5,18 @@ import itertools
 import numpy as np
 import pytest
 
-from lagjax.compatibility import FAMILIES, blocks, certify, check_load, complete, graph_of, random, read_graph, regular, ring
+from lagjax.compatibility import (
+    FAMILIES,
+    blocks,
+    certify,
+    check_load,
+    complete,
+    graph_of,
+    random,
+    read_graph,
+    regular,
+    ring,
+)
 from lagjax.compatibility import certificate as certificate_module
 from lagjax.compatibility.certificate import singular_value
 from lagjax.compatibility.families import default_degree

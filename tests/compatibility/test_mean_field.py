@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from lagjax.compatibility import fixed_point, join_idle_queue, jsq, mean_queue_length, mean_sojourn, random_routing, trajectory
+from lagjax.compatibility import (
+    fixed_point,
+    join_idle_queue,
+    jsq,
+    mean_queue_length,
+    mean_sojourn,
+    random_routing,
+    trajectory,
+)
 from lagjax.compatibility.mean_field import drift
 from lagjax.errors import InputError
 
