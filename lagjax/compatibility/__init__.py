@@ -12,6 +12,6 @@ from lagjax.compatibility.study import Case, dataset, describe, measure
 __all__ = [
     "FAMILIES", "Case", "Certificate", "Graph", "Policy", "blocks", "bundle_means", "certify", "check_load", "complete",
     "dataset", "describe", "fixed_point", "graph_of", "join_idle_queue", "jsq", "mean_queue_length", "mean_sojourn", "measure",
-    "named_policy", "random", "random_routing", "read_graph", "regular", "ring", "simulate", "singular_value", "subcriticality", "trace",
-    "trajectory",
+    "named_policy", "random", "random_routing", "read_graph", "regular", "ring", "simulate", "singular_value", "subcriticality",
+    "trace", "trajectory",
 ]  # fmt: skip

@@ -52,12 +52,17 @@ def rows_of(num_servers: int) -> int:
 
 
 def step(queue, counts: Counts, now, tables: Tables, keys: Keys) -> tuple[jax.Array, Counts]:
-    """Runs interval number `now` of every bundle, one bundle after the other, and observes its end.
+    """Runs interval number `now` of every bundle and observes its end: bundles one by one on a CPU, elsewhere side by side.
 
     Args:
       queue: (P, B) uint8 or uint16 tasks at each server, the one in service included.
       now: uint32 number of the interval.
     """
+    return lax.platform_dependent(queue, counts, now, tables, keys, cpu=one_by_one, default=side_by_side)
+
+
+def one_by_one(queue, counts, now, tables, keys):
+    """`step` for processors that work through small loops."""
 
     def one(bundle, carry):
         def mine(x):
@@ -67,23 +72,49 @@ def step(queue, counts: Counts, now, tables: Tables, keys: Keys) -> tuple[jax.Ar
             return lax.dynamic_update_slice_in_dim(x, part, bundle * LANES, axis=x.ndim - 1)
 
         queue, counts = jax.tree.map(mine, carry)
-        queue = _interval(queue, now, tables, jax.tree.map(lambda key: key[..., bundle], keys))
+        key = jax.tree.map(lambda key: key[..., bundle], keys)
+
+        def block(index, queue):
+            events = draw_events(tables, key, _numbers(tables, now, index))
+            return run_events(queue, events, jnp.minimum(key.events - index * BLOCK, BLOCK), tables.sees)
+
+        queue = lax.fori_loop(0, (key.events + BLOCK - 1) // BLOCK, block, queue)
         return jax.tree.map(put, carry, (queue, _observe(queue, counts)))
 
     return lax.fori_loop(0, keys.exogenous.shape[-1], one, (queue, counts))
 
 
-def _interval(queue, now, tables, keys):
-    length = keys.events
-    first = now * tables.stride
+def side_by_side(queue, counts, now, tables, keys):
+    """`step` for processors that need wide arrays: an event of every bundle is one gather and one scatter."""
+    bundle = jnp.arange(keys.exogenous.shape[-1])
+    longest = keys.events.max()
 
     def block(index, queue):
-        number = first + (index * BLOCK + jnp.arange(BLOCK)).astype(jnp.uint32)
-        return run_events(
-            queue, draw_events(tables, keys, number), jnp.minimum(length - index * BLOCK, BLOCK), tables.sees
-        )
+        events = jax.vmap(lambda key: draw_events(tables, key, _numbers(tables, now, index)), in_axes=-1)(keys)
 
-    return lax.fori_loop(0, (length + BLOCK - 1) // BLOCK, block, queue)
+        def one(place, queue):
+            coin, below, server, looked = (field[:, place] for field in events)
+            rows = queue[server, bundle[:, None]]  # (G, 1 + d, LANES)
+            far = jnp.array(jnp.iinfo(queue.dtype).max, queue.dtype)
+            candidate = jnp.arange(1, server.shape[1])
+            seen = jnp.where((candidate <= looked[:, None])[..., None], jnp.minimum(rows[:, 1:], tables.sees), far)
+            joins = candidate[:, None] == 1 + jnp.argmin(seen, axis=1)[:, None]
+            arrives = (coin < below[:, None])[:, None]
+            leaves = ~arrives & (rows[:, :1] > 0)
+            happens = (index * BLOCK + place < keys.events)[:, None, None]
+            moves = jnp.concatenate([leaves, joins & arrives], axis=1) & happens
+            by = jnp.where(jnp.arange(server.shape[1]) == 0, far, jnp.ones((), queue.dtype))  # far takes one off
+            return queue.at[server, bundle[:, None]].add(jnp.where(moves, by[:, None], jnp.zeros((), queue.dtype)))
+
+        return lax.fori_loop(0, jnp.minimum(longest - index * BLOCK, BLOCK), one, queue)
+
+    apart = queue.reshape(queue.shape[0], -1, LANES)
+    queue = lax.fori_loop(0, (longest + BLOCK - 1) // BLOCK, block, apart).reshape(queue.shape)
+    return queue, _observe(queue, counts)
+
+
+def _numbers(tables, now, index):
+    return now * tables.stride + (index * BLOCK + jnp.arange(BLOCK)).astype(jnp.uint32)
 
 
 def run_events(queue, events: Events, number, sees) -> jax.Array:
@@ -142,7 +173,7 @@ def _at(array, index):
 
 
 def _observe(queue, counts):
-    pages = queue.reshape(-1, PAGE, LANES)
+    pages = queue.reshape(-1, PAGE, queue.shape[-1])
     longest = queue.max(axis=0).astype(jnp.int32)
 
     def at_least(level, servers):

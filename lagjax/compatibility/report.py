@@ -53,8 +53,8 @@ def _figures(case):
 def comparison(cases: Sequence[dict]) -> str:
     """Returns one line per described case."""
     header = [
-        "graph", "servers", "load", "policy", "degree", "sigma", "bad types %", "q_1", "q_2", "q_3", "queue length", "fixed point",
-        "sup-distance",
+        "graph", "servers", "load", "policy", "degree", "sigma", "bad types %", "q_1", "q_2", "q_3", "queue length",
+        "fixed point", "sup-distance",
     ]  # fmt: skip
     lines = []
     for case in cases:

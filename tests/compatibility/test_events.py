@@ -127,6 +127,16 @@ def test_lowers_for_cuda_without_callback(policy):
     assert not {name for name in called if "callback" in name}, called
 
 
+@pytest.mark.parametrize("policy", [jsq(1), jsq(3), join_idle_queue()], ids=lambda p: p.name)
+def test_bundles_side_by_side_are_the_same_as_one_by_one(policy):
+    """Bit for bit, with other numbers of events in each bundle."""
+    graph = graph_of("small", [np.arange(12), np.arange(2), np.arange(4, 9)], 12)
+    made = _System(graph, policy, 0.7, 3 * LANES, 1, np.array([300, 150, 17]), (0.6, 0.3), jax.local_devices()[:1])
+    given = made.queue, made.zero, jnp.uint32(5), made.tables, made.keys
+    for found, expected in zip(*(jax.tree.leaves(jax.jit(f)(*given)) for f in (model.side_by_side, model.one_by_one)), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
 def test_streams_have_names_of_their_own():
     numbers = [streams.EXOGENOUS, streams.TIES, streams.PARTITION, streams.CANDIDATES, streams.CLOCK, streams.PLACEMENT]
     assert len(set(numbers)) == len(numbers)
