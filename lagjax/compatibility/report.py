@@ -38,8 +38,8 @@ def _figures(case):
         f"{case['fixed_point_queue_length']:.5g}), mean sojourn time {sojourn} ({case['fixed_point_sojourn_time']:.5g})"
     )
     yield (
-        f"sigma {case['sigma']:.4g}; bad types at epsilon {case['epsilon']:g}: {100 * case['bad_types_at_least']:.3g}% to "
-        f"{100 * case['bad_types_at_most']:.3g}%; server degree {case['mean_server_degree']:.4g}; margin "
+        f"sigma {case['sigma']:.4g}; bad types at epsilon {case['epsilon']:g}: {_percent(case['bad_types_at_least'])}% to "
+        f"{_percent(case['bad_types_at_most'])}%; server degree {case['mean_server_degree']:.4g}; margin "
         f"{case['subcriticality_margin']:.3g}"
     )
     if case["overloaded_servers"]:
@@ -62,13 +62,17 @@ def comparison(cases: Sequence[dict]) -> str:
         lines.append(
             [
                 case["graph"], str(case["servers"]), f"{case['load']:g}", case["policy"], f"{case['mean_server_degree']:.4g}",
-                f"{case['sigma']:.3f}", f"{100 * case['bad_types_at_least']:.3g} to {100 * case['bad_types_at_most']:.3g}",
+                f"{case['sigma']:.3f}", f"{_percent(case['bad_types_at_least'])} to {_percent(case['bad_types_at_most'])}",
                 *(occupancy + ["0"] * (3 - len(occupancy))), _with(case["mean_queue_length"], case["mean_queue_length_ci95"]),
                 f"{case['fixed_point_queue_length']:.4g}",
                 "-" if case["sup_distance"] is None else _with(case["sup_distance"], case["sup_distance_ci95"]),
             ]
         )  # fmt: skip
     return align(header, lines)
+
+
+def _percent(share):
+    return f"{100 * share:.3g}" if share > 1e-12 else "0"
 
 
 def _number(value):

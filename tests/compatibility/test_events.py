@@ -133,7 +133,8 @@ def test_bundles_side_by_side_are_the_same_as_one_by_one(policy):
     graph = graph_of("small", [np.arange(12), np.arange(2), np.arange(4, 9)], 12)
     made = _System(graph, policy, 0.7, 3 * LANES, 1, np.array([300, 150, 17]), (0.6, 0.3), jax.local_devices()[:1])
     given = made.queue, made.zero, jnp.uint32(5), made.tables, made.keys
-    for found, expected in zip(*(jax.tree.leaves(jax.jit(f)(*given)) for f in (model.side_by_side, model.one_by_one)), strict=True):
+    both = [jax.tree.leaves(jax.jit(f)(*given)) for f in (model.side_by_side, model.one_by_one)]
+    for found, expected in zip(*both, strict=True):
         np.testing.assert_array_equal(found, expected)
 
 
