@@ -56,6 +56,8 @@ def test_types_with_the_same_servers_share_a_row():
 def test_random_routing_loads():
     graph = graph_of("g", [np.array(s) for s in ([0], [0, 1])], 2)
     np.testing.assert_allclose(graph.random_routing_load(0.6), 0.6 * np.array([1.5, 0.5]))
+    other = graph_of("g", [np.array(s) for s in ([0], [0, 1], [1], [1])], 2)
+    np.testing.assert_allclose(other.random_routing_load(0.6), 0.6 * np.array([0.75, 1.25]))
     margin = check_load(graph, 0.6)
     assert margin.margin == pytest.approx(0.1) and margin.busiest == 0 and margin.overloaded == 0
     with pytest.raises(InputError, match=r"server 0 is overloaded .*below 0\.6667"):
