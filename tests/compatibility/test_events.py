@@ -127,7 +127,7 @@ def test_lowers_for_cuda_without_callback(policy):
     assert not {name for name in called if "callback" in name}, called
 
 
-@pytest.mark.parametrize("policy", [jsq(1), jsq(3), join_idle_queue()], ids=lambda p: p.name)
+@pytest.mark.parametrize("policy", [jsq(3), join_idle_queue()], ids=lambda p: p.name)
 def test_bundles_side_by_side_are_the_same_as_one_by_one(policy):
     """Bit for bit, with other numbers of events in each bundle."""
     graph = graph_of("small", [np.arange(12), np.arange(2), np.arange(4, 9)], 12)
