@@ -136,7 +136,7 @@ as N grows only because their degree grows too. Random graphs are off because so
 and come nearer faster than blocks.
 
 What the mean field of the *process* needs is more, and rings and blocks never have it: when half of the servers, side by side,
-are loaded, their sup-distance to the ODE stays at 0.13 to 0.14 from N = 1,000 on, while that of the others falls like 1 / sqrt(N).
+are loaded, their sup-distance to the ODE stays at 0.13 to 0.14 from N = 1,000 on; that of the others falls like 1 / sqrt(N).
 So says the certificate: sigma falls like 2 / sqrt(degree) for them, and is near 1 for rings and blocks.
 
 ## How large a degree does it take?
