@@ -12,7 +12,7 @@ from scipy.stats import chi2
 from lagjax.compatibility import draws, model
 from lagjax.compatibility.draws import LANES
 from lagjax.compatibility.graph import graph_of
-from lagjax.compatibility.policies import FAR, join_idle_queue, jsq
+from lagjax.compatibility.policies import FAR, Policy, join_idle_queue, jsq
 from lagjax.compatibility.run import _System
 from lagjax.models import streams
 
@@ -127,11 +127,19 @@ def test_lowers_for_cuda_without_callback(policy):
     assert not {name for name in called if "callback" in name}, called
 
 
-@pytest.mark.parametrize("policy", [jsq(3), join_idle_queue()], ids=lambda p: p.name)
-def test_bundles_side_by_side_are_the_same_as_one_by_one(policy):
+def test_bundles_side_by_side_are_the_same_as_one_by_one():
     """Bit for bit, with other numbers of events in each bundle."""
     graph = graph_of("small", [np.arange(12), np.arange(2), np.arange(4, 9)], 12)
-    made = _System(graph, policy, 0.7, 3 * LANES, 1, np.array([300, 150, 17]), (0.6, 0.3), jax.local_devices()[:1])
+    made = _System(
+        graph,
+        Policy("short-sighted", 3, 2),
+        0.7,
+        3 * LANES,
+        1,
+        np.array([300, 150, 17]),
+        (0.6, 0.3),
+        jax.local_devices()[:1],
+    )
     given = made.queue, made.zero, jnp.uint32(5), made.tables, made.keys
     both = [jax.tree.leaves(jax.jit(f)(*given)) for f in (model.side_by_side, model.one_by_one)]
     for found, expected in zip(*both, strict=True):

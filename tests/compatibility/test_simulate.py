@@ -110,10 +110,10 @@ def test_trajectories_follow_the_ode_from_the_same_start_only_where_the_graph_al
     times, start = np.arange(1, 7) * 1.0, (0.5,) * 4
     path = trajectory(jsq(2), 0.9, times, start)[:, :8]
     far = {}
-    for graph in (complete(1000, 1000), regular(1000, 1000, 48), ring(1000, 1000, 48)):
+    for graph in (regular(1000, 1000, 48), ring(1000, 1000, 48)):
         seen = trace(graph, jsq(2), 0.9, times=times, start=start, together=True, replicas=128)
         far[graph.name] = np.abs(seen.mean(axis=2)[:, :8] - path).max()
-    assert far["complete"] < 0.015 and far["regular"] < 0.015
+    assert far["regular"] < 0.015
     assert far["ring"] > 0.08
     scattered = trace(ring(1000, 1000, 48), jsq(2), 0.9, times=times, start=start, replicas=128)
     assert np.abs(scattered.mean(axis=2)[:, :8] - path).max() < 0.02
@@ -171,15 +171,15 @@ def test_a_system_that_cannot_carry_its_load_is_named(monkeypatch):
 
 
 def test_bundles_of_intervals_cover_the_truth():
-    """95% intervals of 8 bundles cover M/M/1's mean: too few of 60 would do so by chance 1e-6 at a coverage of 92%."""
+    """95% intervals of 8 bundles cover M/M/1's mean: too few of 40 would do so by chance 1e-6 at a coverage of 92%."""
     from scipy.stats import binom
 
     from lagjax.stats import estimate
 
-    _, tasks = measured(complete(2, 2), random_routing(), 0.5, time=100, warmup=40, replicas=64 * 8 * 60)
-    groups = estimate(tasks.reshape(60, 8))
+    _, tasks = measured(complete(2, 2), random_routing(), 0.5, time=100, warmup=40, replicas=64 * 8 * 40)
+    groups = estimate(tasks.reshape(40, 8))
     covered = int(np.sum(np.abs(groups.mean - 1.0) <= groups.ci95))
-    assert binom.ppf(1e-6, 60, 0.92) <= covered
+    assert binom.ppf(1e-6, 40, 0.92) <= covered
 
 
 BAD = [
