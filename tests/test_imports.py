@@ -18,12 +18,13 @@ PACKAGE = Path(lagjax.__file__).parent
 # A part of the package may import what stands before it here, and itself. A new part needs a place in this order.
 ORDER = (
     "errors", "durations", "instance", "gallery", "data", "lp", "policies", "exact", "allocate", "models", "engine", "stats",
-    "fluid", "tune", "results", "loss_routing", "sweep", "converge", "published", "tables", "plots", "cli",
+    "fluid", "tune", "results", "loss_routing", "sweep", "converge", "published", "tables", "compatibility", "plots", "cli",
     "__main__",
 )  # fmt: skip
 ONLY = {  # parts that may import less than what stands before them
     "data": {"errors", "durations", "instance"},
-    "loss_routing": {"errors", "models", "engine", "stats", "results"},  # a sister model, on its own
+    "loss_routing": {"errors", "models", "engine", "stats", "results"},  # sister models, each on its own
+    "compatibility": {"errors", "models", "engine", "stats", "results", "tables"},
 }
 LEAVES = {"gallery": {"tables", "plots", "cli"}, "data": {"cli"}}  # parts that only these may import
 

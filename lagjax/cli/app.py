@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from lagjax.cli.compat import compat
 from lagjax.cli.converge import converge
 from lagjax.cli.exact import exact
 from lagjax.cli.fluid import fluid
@@ -29,6 +30,7 @@ app.command()(fluid)
 app.command()(solve)
 app.command()(exact)
 app.command()(route)
+app.command()(compat)
 
 # click's base class of command-line faults, which newer typers bring along under a name of their own
 _CommandError: type[Exception] = typer.BadParameter.__mro__[2]

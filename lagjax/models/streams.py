@@ -16,6 +16,9 @@ from lagjax.errors import InputError
 EXOGENOUS = 0  # arrivals, types and durations: shared by all policies
 TIES = 1  # random choices among servers that a policy ranks equal
 PARTITION = 2  # which copies each dispatcher sees in the scaled system
+CANDIDATES = 20  # which compatible servers a task looks at
+CLOCK = 21  # how many events fall into a span of time
+PLACEMENT = 22  # which servers have the queues of a start
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA

@@ -1,0 +1,134 @@
+"""`lagjax compat`: JSQ(d) when servers can only do some types of task."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lagjax.cli import inputs
+from lagjax.cli.outputs import check_writable
+from lagjax.cli.terminal import note, progress_bar, use_all_cores
+from lagjax.errors import InputError
+
+DEFAULT_FOLDER = Path("lagjax-compatibility")
+
+
+def compat(
+    servers: Annotated[str, typer.Option(help="Servers N; several, comma-separated, to see convergence.")] = "1000",
+    types: Annotated[int | None, typer.Option(help="Task types M. [default: as many as servers]")] = None,
+    graph: Annotated[
+        str,
+        typer.Option(
+            help="random, complete, ring, blocks, regular, or FILE of type,server lines; several, comma-separated."
+        ),
+    ] = "regular",
+    degree: Annotated[
+        float | None, typer.Option(help="Mean task types per server, c. [default: about ln(N) squared]")
+    ] = None,
+    choices: Annotated[int, typer.Option(help="Servers d that a task of policy jsq-d looks at.")] = 2,
+    load: Annotated[
+        str, typer.Option(help="Arrivals per server and mean service time, lambda; several: 0.5,0.9.")
+    ] = "0.9",
+    policy: Annotated[str, typer.Option(help="jsq-d, jsq (all compatible), random, jiq (join idle queue).")] = "jsq-d",
+    time: Annotated[int, typer.Option(help="Mean service times counted.")] = 100,
+    warmup: Annotated[int, typer.Option(help="Mean service times dropped, after a start from the fixed point.")] = 50,
+    horizon: Annotated[
+        float, typer.Option(help="Compare trajectories from an uneven start with the ODE this long; 0: no.")
+    ] = 10,
+    replicas: Annotated[int, typer.Option(help="Replicas, a multiple of 64; 64 are one sample.")] = 512,
+    epsilon: Annotated[
+        float, typer.Option(help="Deviation that makes a type badly connected, in the certificate.")
+    ] = 0.2,
+    allow_overloaded: Annotated[
+        bool, typer.Option("--allow-overloaded", help="Allow servers that random routing would overload.")
+    ] = False,
+    seed: Annotated[int, typer.Option(help="Seed of graphs and simulation.")] = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(help=f"Folder for table, plot and compat.nc. [default: {DEFAULT_FOLDER}, unless --json is given]"),
+    ] = None,
+    json_file: Annotated[
+        str | None, typer.Option("--json", metavar="FILE", help="Write JSON to FILE, or to stdout with -.")
+    ] = None,
+) -> None:
+    """Load balancing under compatibility constraints: occupancy beside the mean field, delay, and the graph's certificate.
+
+    Example: lagjax compat --servers 1000 --graph regular --degree 48 --load 0.9
+
+    Example: lagjax compat --servers 100,1000,10000 --graph complete,regular,ring,blocks
+    """
+    use_all_cores()
+    from lagjax.compatibility import certify, dataset, describe, measure, named_policy
+    from lagjax.compatibility.graph import check_load
+    from lagjax.compatibility.report import LEGEND, case_table, comparison
+    from lagjax.plots.compatibility import plot_compatibility
+    from lagjax.results import save, write_whole
+
+    chosen = named_policy(policy, choices)
+    loads = inputs.loads_of(load)
+    graphs = _graphs(graph, servers, types, degree, seed)
+    folder = out if out is not None else (None if json_file else DEFAULT_FOLDER)
+    check_writable(folder, json_file)
+    for each in graphs:
+        for value in loads:
+            check_load(each, value, allow_overloaded)
+    if allow_overloaded and chosen.choices == 1:
+        raise InputError(
+            "--allow-overloaded does not go with policies that look at one server: an overloaded one fills up"
+        )
+    cases = []
+    with progress_bar("compat", unit="cases") as progress:
+        for each in graphs:
+            certificate = certify(each, epsilon)
+            for value in loads:
+                cases.append(
+                    measure(
+                        each, chosen, value, time=time, warmup=warmup, replicas=replicas, seed=seed, horizon=horizon,
+                        certificate=certificate, allow_overloaded=allow_overloaded,
+                    )
+                )  # fmt: skip
+                progress(len(cases), len(graphs) * len(loads))
+    described = [describe(case) for case in cases]
+    tables = [case_table(case) for case in described] + ([comparison(described)] if len(described) > 1 else [])
+    text = "\n\n".join([*tables, LEGEND])
+    data = dataset(cases, seed=seed)
+    if folder is not None:
+        write_whole(folder / "compat.png", lambda path: plot_compatibility(described).savefig(path, dpi=150))
+        write_whole(folder / "table.txt", lambda path: Path(path).write_text(text + "\n", encoding="utf-8"))
+        save(data, folder / "compat.nc")
+    head = {
+        "command": "compat",
+        "seed": seed,
+        "versions": json.loads(data.attrs["versions"]),
+        "device": data.attrs["device"],
+    }
+    page = json.dumps(head | (described[0] if len(described) == 1 else {"cases": described}), indent=1)
+    if json_file and json_file != "-":
+        write_whole(json_file, lambda path: Path(path).write_text(page + "\n", encoding="utf-8"))
+    typer.echo(page if json_file == "-" else text)
+    if folder is not None:
+        note(f"written: {folder}/ (compat.nc, table.txt and compat.png)")
+
+
+def _graphs(names, servers, types, degree, seed):
+    """Every family at every size; a file has its own."""
+    from lagjax.compatibility import FAMILIES, read_graph
+    from lagjax.compatibility.families import default_degree
+
+    sizes = inputs.whole_numbers("--servers", servers)
+    out = []
+    for name in (part.strip() for part in names.split(",")):
+        if name in FAMILIES:
+            for n in sizes:
+                m = n if types is None else types
+                out.append(FAMILIES[name](n, m, default_degree(name, n, m) if degree is None else degree, seed))
+        elif Path(name).is_file():
+            out.append(read_graph(name))
+        else:
+            raise InputError(
+                f"--graph: no graph '{name}' and no such file; choose from {', '.join(FAMILIES)} or name a file"
+            )
+    return out

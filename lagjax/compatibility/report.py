@@ -1,0 +1,83 @@
+"""Results as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lagjax.tables import align
+
+LEGEND = (
+    "q_i: fraction of servers with at least i tasks, time average, ± half-width of the 95% interval; times in mean services.\n"
+    "sigma: singular value of the graph; bad types: bounds of the worst fraction of types whose share of some set of servers is\n"
+    "off by epsilon. margin: 1 less the largest load of a server under random routing.\n"
+    "sup-distance: largest distance of an occupancy from the ODE's when at first half the servers, side by side, hold 4 tasks."
+)
+
+
+def case_table(case: dict) -> str:
+    """Returns the occupancies of one described case beside the fixed point."""
+    lines = [
+        [
+            str(row["level"]),
+            _with(row["occupancy"], row["occupancy_ci95"]),
+            _number(row["fixed_point"]),
+            f"{row['occupancy'] - row['fixed_point']:+.2g}",
+        ]
+        for row in case["rows"]
+    ]
+    title = (
+        f"{case['graph']}, {case['servers']} servers, {case['types']} types, {case['policy']}, load {case['load']:g}"
+    )
+    return "\n".join([title, align(["i", "q_i", "fixed point", "difference"], lines), *_figures(case)])
+
+
+def _figures(case):
+    sojourn = _with(case["mean_sojourn_time"], case["mean_sojourn_time_ci95"])
+    yield (
+        f"mean queue length {_with(case['mean_queue_length'], case['mean_queue_length_ci95'])} (fixed point "
+        f"{case['fixed_point_queue_length']:.5g}), mean sojourn time {sojourn} ({case['fixed_point_sojourn_time']:.5g})"
+    )
+    yield (
+        f"sigma {case['sigma']:.4g}; bad types at epsilon {case['epsilon']:g}: {_percent(case['bad_types_at_least'])}% to "
+        f"{_percent(case['bad_types_at_most'])}%; server degree {case['mean_server_degree']:.4g}; margin "
+        f"{case['subcriticality_margin']:.3g}"
+    )
+    if case["overloaded_servers"]:
+        yield f"{case['overloaded_servers']} servers would be overloaded under random routing (allowed)"
+    if case["sup_distance"] is not None:
+        yield f"sup-distance to the ODE from an uneven start: {_with(case['sup_distance'], case['sup_distance_ci95'])}"
+    if case["drift_ci95"] is not None and abs(case["drift"]) > 2 * case["drift_ci95"]:
+        yield f"not stationary yet: the second half's mean queue length is {case['drift']:+.3g} off; use more --warmup"
+
+
+def comparison(cases: Sequence[dict]) -> str:
+    """Returns one line per described case."""
+    header = [
+        "graph", "servers", "load", "policy", "degree", "sigma", "bad types %", "q_1", "q_2", "q_3", "queue length",
+        "fixed point", "sup-distance",
+    ]  # fmt: skip
+    lines = []
+    for case in cases:
+        occupancy = [_number(row["occupancy"]) for row in case["rows"][:3]]
+        lines.append(
+            [
+                case["graph"], str(case["servers"]), f"{case['load']:g}", case["policy"], f"{case['mean_server_degree']:.4g}",
+                f"{case['sigma']:.3f}", f"{_percent(case['bad_types_at_least'])} to {_percent(case['bad_types_at_most'])}",
+                *(occupancy + ["0"] * (3 - len(occupancy))), _with(case["mean_queue_length"], case["mean_queue_length_ci95"]),
+                f"{case['fixed_point_queue_length']:.4g}",
+                "-" if case["sup_distance"] is None else _with(case["sup_distance"], case["sup_distance_ci95"]),
+            ]
+        )  # fmt: skip
+    return align(header, lines)
+
+
+def _percent(share):
+    return f"{100 * share:.3g}" if share > 1e-12 else "0"
+
+
+def _number(value):
+    return f"{value:.4f}" if value >= 1e-3 else f"{value:.1e}" if value > 0 else "0"
+
+
+def _with(mean, half):
+    return _number(mean) + ("" if half is None else f" ±{half:.1g}")

@@ -1,0 +1,170 @@
+"""One graph, load and policy beside its mean field: what a row of the results is made of."""
+
+from __future__ import annotations
+
+import json
+import time as clock
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from lagjax.compatibility import mean_field
+from lagjax.compatibility.certificate import Certificate, certify
+from lagjax.compatibility.graph import Graph, Margin, check_load
+from lagjax.compatibility.model import LEVELS
+from lagjax.compatibility.policies import ALL, Policy
+from lagjax.compatibility.run import bundle_means, simulate, trace
+from lagjax.errors import InputError
+from lagjax.results import provenance
+from lagjax.stats import Estimate, estimate
+
+TIMES_PER_UNIT = 4  # of a trajectory
+UNEVEN = (0.5,) * 4  # where trajectories start: half of the servers, side by side, hold 4 tasks each
+SHOWN = 1e-6  # levels below this, measured and at the fixed point, are left out
+
+
+class Case(NamedTuple):
+    """What was measured; G bundles.
+
+    Attributes:
+      graph, policy, load: what was simulated.
+      occupancy: (LEVELS, G) time averages of q_1, q_2, ... of each bundle.
+      queue_length: (G,) tasks per server.
+      drift: (G,) queue_length in the second half of the time less that in the first.
+      fixed_point: (LEVELS,) q*.
+      fixed_queue_length: tasks per server at the fixed point.
+      sup_distance: (G,) largest distance of an occupancy from the ODE's over levels and times, from UNEVEN; None if not asked.
+      margin, certificate: of the graph.
+      time, warmup: mean service times counted and dropped.
+      events: of all replicas.
+      seconds: wall time of the stationary simulation.
+    """
+
+    graph: Graph
+    policy: Policy
+    load: float
+    occupancy: np.ndarray
+    queue_length: np.ndarray
+    drift: np.ndarray
+    fixed_point: np.ndarray
+    fixed_queue_length: float
+    sup_distance: np.ndarray | None
+    margin: Margin
+    certificate: Certificate
+    time: int
+    warmup: int
+    events: int
+    seconds: float
+
+
+def measure(
+    graph: Graph,
+    policy: Policy,
+    load: float,
+    *,
+    time: int = 100,
+    warmup: int = 50,
+    replicas: int = 1024,
+    seed: int = 0,
+    horizon: float = 0,
+    certificate: Certificate | None = None,
+    epsilon: float = 0.2,
+    allow_overloaded: bool = False,
+    progress: Callable[[int], object] | None = None,
+) -> Case:
+    """Simulates the stationary state, started from the fixed point, and compares it with the mean field.
+
+    Args:
+      time, warmup: mean service times counted (at least 2) and dropped.
+      replicas: a multiple of 64; intervals come from groups of 64, so give 128 or more.
+      horizon: mean service times over which trajectories from UNEVEN are compared with the ODE; 0 for not.
+      certificate: of the graph, if it is at hand.
+      epsilon: of the certificate otherwise.
+      progress: called with the events done in each chunk.
+
+    Raises:
+      InputError: an argument outside its range, a server overloaded under random routing, or a queue that grows without end.
+    """
+    if not 0 <= horizon < 1e6:
+        raise InputError(f"horizon is {horizon:g}; give mean service times, 0 for no trajectories")
+    margin = check_load(graph, load, allow_overloaded and policy.choices > 1)
+    fixed = mean_field.fixed_point(policy, load, LEVELS)
+    known = certify(graph, epsilon) if certificate is None else certificate
+    common: dict[str, Any] = {"replicas": replicas, "seed": seed, "allow_overloaded": allow_overloaded}
+    begun = clock.perf_counter()
+    halves = simulate(graph, policy, load, time=time, warmup=warmup, start=fixed, progress=progress, **common)
+    seconds = clock.perf_counter() - begun
+
+    def per_server(sums):
+        return bundle_means(sum(sums) / (graph.num_servers * sum(h.observations for h in halves)))
+
+    means = [bundle_means(half.tasks / (graph.num_servers * half.observations)) for half in halves]
+    distance = None
+    if horizon > 0 and policy.choices < ALL:
+        times = np.arange(1, max(1, round(horizon * TIMES_PER_UNIT)) + 1) / TIMES_PER_UNIT
+        path = mean_field.trajectory(policy, load, times, UNEVEN)
+        path = np.pad(path, ((0, 0), (0, max(0, LEVELS - path.shape[1]))))[:, :LEVELS]
+        seen = trace(graph, policy, load, times=times, start=UNEVEN, together=True, **common)
+        distance = bundle_means(np.abs(seen - path[:, :, None]).max(axis=(0, 1)))
+    return Case(
+        graph=graph, policy=policy, load=load, occupancy=per_server([h.servers for h in halves]),
+        queue_length=per_server([h.tasks for h in halves]), drift=means[1] - means[0], fixed_point=fixed,
+        fixed_queue_length=mean_field.mean_queue_length(policy, load), sup_distance=distance, margin=margin, certificate=known,
+        time=time, warmup=warmup, events=sum(h.events for h in halves) * replicas, seconds=seconds,
+    )  # fmt: skip
+
+
+def describe(case: Case) -> dict:
+    """Returns plain values: one row per level, and the figures of the case beside them."""
+    occupancy, queue, drift = estimate(case.occupancy), estimate(case.queue_length), estimate(case.drift)
+    sojourn = Estimate(mean_field.mean_sojourn(queue.mean, case.load), mean_field.mean_sojourn(queue.ci95, case.load))
+    shown = int(np.sum(np.maximum(occupancy.mean, case.fixed_point) >= SHOWN))
+    distance = None if case.sup_distance is None else estimate(case.sup_distance)
+    return {
+        "graph": case.graph.name, "servers": case.graph.num_servers, "types": case.graph.num_types,
+        "mean_server_degree": float(case.graph.server_degree().mean()), "policy": case.policy.name, "load": case.load,
+        "mean_queue_length": float(queue.mean), "mean_queue_length_ci95": _known(queue.ci95),
+        "fixed_point_queue_length": case.fixed_queue_length,
+        "mean_sojourn_time": float(sojourn.mean), "mean_sojourn_time_ci95": _known(sojourn.ci95),
+        "fixed_point_sojourn_time": float(mean_field.mean_sojourn(case.fixed_queue_length, case.load)),
+        "drift": float(drift.mean), "drift_ci95": _known(drift.ci95),
+        "sup_distance": None if distance is None else float(distance.mean),
+        "sup_distance_ci95": None if distance is None else _known(distance.ci95),
+        "sigma": case.certificate.sigma, "epsilon": case.certificate.epsilon,
+        "bad_types_at_least": case.certificate.at_least, "bad_types_at_most": case.certificate.at_most,
+        "subcriticality_margin": case.margin.margin, "overloaded_servers": case.margin.overloaded,
+        "time": case.time, "warmup": case.warmup, "replicas": 64 * case.queue_length.size, "events": case.events,
+        "seconds": case.seconds,
+        "rows": [
+            {
+                "level": level + 1, "occupancy": float(occupancy.mean[level]), "occupancy_ci95": _known(occupancy.ci95[level]),
+                "fixed_point": float(case.fixed_point[level]),
+            }
+            for level in range(max(shown, 1))
+        ],
+    }  # fmt: skip
+
+
+def _known(value):
+    return float(value) if np.isfinite(value) else None
+
+
+def dataset(cases: Sequence[Case], *, seed: int) -> xr.Dataset:
+    """Returns everything measured, over (case, level, bundle), with what made it in the attributes."""
+    rows = [describe(case) for case in cases]
+    scalars: dict[str, Any] = {key: ("case", [row[key] for row in rows]) for key in rows[0] if key != "rows"}
+    for key in ("sup_distance", "sup_distance_ci95", "mean_queue_length_ci95", "mean_sojourn_time_ci95", "drift_ci95"):
+        scalars[key] = ("case", np.array([np.nan if row[key] is None else row[key] for row in rows], dtype=float))
+    variables: dict = scalars | {
+        "occupancy": (("case", "level", "bundle"), np.stack([case.occupancy for case in cases])),
+        "queue_length": (("case", "bundle"), np.stack([case.queue_length for case in cases])),
+        "fixed_point": (("case", "level"), np.stack([case.fixed_point for case in cases])),
+    }
+    attributes = {
+        "title": "Occupancy under compatibility constraints beside the mean field",
+        **provenance(seed=seed, selection="none"),
+        "configuration": json.dumps([{k: v for k, v in row.items() if k != "rows"} for row in rows]),
+    }
+    return xr.Dataset(variables, {"level": np.arange(1, LEVELS + 1)}, attributes)
