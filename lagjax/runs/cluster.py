@@ -1,0 +1,180 @@
+"""Jobs over Dask: each worker gets one at a time, of a kind that it has compiled where it can; killed workers' jobs run again.
+
+The scheduler is Dask's; what is decided here is only which job a free worker takes, since compiling costs as much as several
+cells. Workers return bytes; the only files they write are checkpoints, where they see the run's folder.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from lagjax.errors import InputError, RunError
+from lagjax.runs.folder import find_folder
+from lagjax.runs.job import NOWHERE, Job, Watch
+from lagjax.runs.record import pack, unpack
+
+TOPIC = "lagjax-progress"
+SELDOM = 0.5  # seconds between two words of one worker about how far it is
+DEATHS = 10  # workers that may die under one job before it counts as failed: pre-emption is no fault of the job
+
+
+def over_dask(jobs: Sequence[Job], folder, running, meter) -> Iterator[tuple]:
+    """Yields (job, result or failure) as jobs end; see `lagjax.runs.execute`.
+
+    Raises:
+      InputError: Dask distributed is not installed, or the scheduler is not found.
+      RunError: the scheduler was lost.
+    """
+    from lagjax.runs.execute import ATTEMPTS, Failure
+
+    where = None if folder is None else (str(folder.path.resolve()), folder.run)
+    waiting, attempts = list(jobs), Counter()
+    taken: dict = {}  # future -> (job, worker)
+    kinds: dict[str, str] = {}  # worker -> the kind of its last job
+    with _client(running, folder) as client:
+        from distributed import CancelledError, wait
+
+        client.subscribe_topic(TOPIC, lambda event: meter.moved(*event[1]))
+        while waiting or taken:
+            try:
+                threads = client.nthreads()
+            except Exception as error:
+                raise RunError(_lost(error, running)) from None
+            load = Counter(worker for _, worker in taken.values())
+            for worker in sorted(threads):
+                while waiting and load[worker] < threads[worker]:
+                    job = choose(waiting, kinds.get(worker), [kinds[w] for w in threads if w in kinds and w != worker])
+                    waiting.remove(job)
+                    kinds[worker] = job.kind
+                    load[worker] += 1
+                    meter.started(job.name)
+                    future = client.submit(
+                        work, job, where, running.memory, attempts[job.name],
+                        key=f"{job.name}-{attempts[job.name]}-{time.monotonic_ns()}", pure=False, workers=[worker],
+                        allow_other_workers=True,
+                    )  # fmt: skip
+                    taken[future] = job, worker
+            if not taken:
+                time.sleep(0.2)  # no worker yet
+                continue
+            with suppress(TimeoutError):
+                wait(list(taken), timeout=1.0, return_when="FIRST_COMPLETED")
+            for future in [future for future in taken if future.done()]:
+                job, _ = taken.pop(future)
+                try:
+                    result = unpack(future.result())
+                except CancelledError as error:
+                    raise RunError(_lost(error, running)) from None
+                except Exception as error:
+                    attempts[job.name] += 1
+                    if attempts[job.name] < ATTEMPTS and not isinstance(error, InputError):
+                        waiting.insert(0, job)
+                    else:
+                        yield job, Failure(" ".join(f"{type(error).__name__}: {error}".split())[:500])
+                else:
+                    yield job, result
+
+
+def choose(waiting: Sequence[Job], last: str | None, others: Sequence[str]) -> Job:
+    """The next job of a worker: of the kind it ran last, else of the kind with most work left for each worker on it."""
+    left: Counter = Counter()
+    for job in waiting:
+        left[job.kind] += job.work
+    kind = last if last in left else max(left, key=lambda k: (left[k] / (1 + others.count(k)), k))
+    return next(job for job in waiting if job.kind == kind)
+
+
+def work(job: Job, where, memory: int | None, attempt: int) -> bytes:
+    """Runs a job on a worker."""
+    from distributed import get_worker
+
+    worker = get_worker()
+    settle(worker.name)
+    said = 0.0
+
+    def progress(done):
+        nonlocal said
+        now = time.monotonic()
+        if now - said > SELDOM:
+            said = now
+            worker.log_event(TOPIC, (job.name, float(done)))
+
+    folder = None if where is None else find_folder(Path(where[0]), where[1])
+    checkpoint = NOWHERE if folder is None else folder.checkpoint(job)
+    if memory is not None:
+        memory //= 2**attempt  # it may have been memory
+    return pack(job.run(Watch(progress=progress, checkpoint=checkpoint, memory=memory)))
+
+
+_settled: list = []
+
+
+def settle(name) -> None:
+    """Gives a local worker, which has a number for a name, its own core or GPU, before JAX starts there."""
+    if _settled or not isinstance(name, int) or "LAGJAX_LOCAL_WORKER" not in os.environ:
+        return
+    _settled.append(name)
+    visible = gpus()
+    if visible:
+        os.environ["CUDA_VISIBLE_DEVICES"] = visible[name % len(visible)]
+    elif hasattr(os, "sched_setaffinity"):
+        cores = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, {cores[name % len(cores)]})
+
+
+def gpus() -> list[str]:
+    """The GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them, found without starting CUDA."""
+    if os.environ.get("JAX_PLATFORMS", "").startswith("cpu"):
+        return []
+    listed = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if listed is not None:
+        return [name for name in listed.split(",") if name.strip()]
+    return [str(i) for i, _ in enumerate(Path("/proc/driver/nvidia/gpus").glob("*"))]
+
+
+@contextmanager
+def _client(running, folder):
+    try:
+        import dask
+        from distributed import Client, LocalCluster
+    except ImportError:
+        raise InputError("workers need Dask distributed; install it with: pip install 'lagjax[cluster]'") from None
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    if running.scheduler is not None:
+        try:
+            client = Client(running.scheduler, timeout=10, set_as_default=False)
+        except (OSError, ValueError, TimeoutError) as error:
+            said = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise InputError(f"--scheduler {running.scheduler}: no Dask scheduler answers ({said}); check the address") from None
+        with client:
+            yield client
+        return
+    with tempfile.TemporaryDirectory(prefix="workers-", dir=None if folder is None else folder.path) as scratch:
+        settings = {
+            "distributed.scheduler.allowed-failures": DEATHS,
+            "distributed.worker.memory.target": False, "distributed.worker.memory.spill": False,
+            "distributed.worker.memory.pause": False, "distributed.worker.memory.terminate": False,
+            "distributed.admin.log-format": "%(message)s",
+        }  # fmt: skip
+        environment = {"LAGJAX_LOCAL_WORKER": "1", "JAX_NUM_CPU_DEVICES": "1", "OMP_NUM_THREADS": "1"}
+        with (
+            dask.config.set(settings),
+            LocalCluster(
+                n_workers=running.workers, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None,
+                local_directory=scratch, env=environment, silence_logs=logging.CRITICAL,
+            ) as cluster,
+            Client(cluster, set_as_default=False) as client,
+        ):  # fmt: skip
+            yield client
+
+
+def _lost(error, running):
+    kept = "" if running.out is None else f"; what is finished is kept in {running.out}, and the same command goes on"
+    return f"the Dask scheduler was lost ({type(error).__name__}: {error}){kept}"

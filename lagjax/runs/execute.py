@@ -1,0 +1,160 @@
+"""Executes the jobs of a study: in this process, over a team or over Dask; finished ones are kept, failures are told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from lagjax.errors import InputError, RunError
+from lagjax.runs.folder import INSIDE, Folder, find_folder, open_folder
+from lagjax.runs.job import NOWHERE, Job, Watch
+from lagjax.runs.progress import Meter, View, lines
+from lagjax.runs.record import Record, digest
+from lagjax.runs.team import ALONE, Team
+
+ATTEMPTS = 2  # a job that fails so often is given up
+
+
+class Running(NamedTuple):
+    """How to run; nothing here changes a result.
+
+    Attributes:
+      out: folder that keeps finished jobs, or None.
+      fresh: forgets what the folder holds.
+      memory: bytes that arrays may take together, or None for what is free.
+      workers: that many local Dask workers, one core or GPU each; None for this process.
+      scheduler: address of a Dask scheduler instead.
+      team: processes that do each job together.
+      views: what shows progress.
+      warn: called with lines about files that were found damaged.
+      command: how the user started it, for the manifest.
+      unit: what work is counted in.
+    """
+
+    out: Path | None = None
+    fresh: bool = False
+    memory: int | None = None
+    workers: int | None = None
+    scheduler: str | None = None
+    team: Team = ALONE
+    views: Sequence[View] = ()
+    warn: Callable[[str], Any] = lambda line: None
+    command: Sequence[str] = ()
+    unit: str = "arrivals"
+
+
+class Failure(NamedTuple):
+    """Why a job was given up."""
+
+    said: str
+
+
+def execute(jobs: Sequence[Job], configuration: dict, running: Running) -> list[Record] | None:
+    """Runs the jobs that the folder does not have, and returns the results of all in order.
+
+    Args:
+      jobs: with different names.
+      configuration: all that determines their results, readable; see `open_folder`.
+      running: how.
+
+    Returns:
+      The results; None in the processes of a team that do not lead.
+
+    Raises:
+      InputError: the folder cannot be used; see `open_folder`.
+      RunError: jobs failed twice; all others are finished and kept.
+    """
+    team, results, failures = running.team, {}, {}
+    with ExitStack() as stack:
+        folder: Folder | None = None
+
+        def enter():
+            nonlocal folder
+            if running.out is not None:
+                folder = stack.enter_context(
+                    open_folder(
+                        running.out, configuration, command=running.command, fresh=running.fresh, warn=running.warn
+                    )
+                )
+                found = {job.name: folder.read(job, running.warn) for job in jobs}
+                results.update({name: record for name, record in found.items() if record is not None})
+            return [job.name for job in jobs if job.name not in results]
+
+        pending = set(team.lead(enter))
+        if team.process != 0 and running.out is not None:
+            folder = find_folder(running.out / INSIDE, digest(configuration))
+        views = list(running.views) if team.process == 0 else []
+        if folder is not None and team.process == 0 and pending:
+            views.append(lines(_appended(folder.path / "log.txt"), running.unit))
+        meter = Meter(jobs, views)
+        for job in jobs:
+            if job.name not in pending:
+                meter.kept(job.name)
+        for job, outcome in _outcomes([job for job in jobs if job.name in pending], folder, running, meter):
+            if isinstance(outcome, Failure):
+                if running.out is None:
+                    raise RunError(f"{job.name}: {outcome.said}")
+                failures[job.name] = outcome.said
+                meter.failed(job.name, outcome.said)
+                continue
+            if folder is not None:
+                team.lead(lambda job=job, outcome=outcome: folder.keep(job, outcome))
+            results[job.name] = outcome
+            meter.finished(job.name)
+    if failures:
+        raise RunError(
+            f"{len(failures)} of {len(jobs)} cells failed: {'; '.join(f'{n}: {said}' for n, said in failures.items())}. The "
+            f"others are kept in {running.out}; the same command tries these again"
+        )
+    return [results[job.name] for job in jobs] if team.process == 0 else None
+
+
+def _outcomes(jobs, folder, running, meter) -> Iterator[tuple[Job, Record | Failure]]:
+    if not jobs:
+        return iter(())
+    if running.workers is None and running.scheduler is None:
+        return _one_by_one(jobs, folder, running, meter)
+    from lagjax.runs.cluster import over_dask
+
+    return over_dask(jobs, folder, running, meter)
+
+
+def _one_by_one(jobs, folder, running, meter):
+    team = running.team
+    for job in jobs:
+        meter.started(job.name)
+        watch = Watch(
+            progress=lambda done, name=job.name: meter.moved(name, done),
+            checkpoint=NOWHERE if folder is None else folder.checkpoint(job, team.process, team.processes),
+            memory=running.memory, process=team.process, processes=team.processes, gather=team.gather,
+        )  # fmt: skip
+        yield job, attempted(job, watch, 1 if running.out is None else ATTEMPTS)
+
+
+def attempted(job: Job, watch: Watch, attempts: int) -> Record | Failure:
+    """Runs a job until it succeeds, at most so often; bad input is bad input every time, and alone in memory it is raised."""
+    said = ""
+    for _ in range(attempts):
+        try:
+            return job.run(watch)
+        except InputError as error:
+            if attempts == 1:
+                raise
+            return Failure(str(error))
+        except Exception as error:
+            if attempts == 1:
+                raise
+            said = f"{type(error).__name__}: {error}"
+    return Failure(" ".join(said.split())[:500])
+
+
+def _appended(path):
+    """Writes lines at the end of a log; a full disk costs the log, not the run."""
+
+    def write(line):
+        with suppress(OSError), path.open("a", encoding="utf-8") as log:
+            log.write(line + "\n")
+
+    return write
