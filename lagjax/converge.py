@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import jax
 import numpy as np
 import xarray as xr
 
@@ -162,7 +163,7 @@ def converge(
     configuration = {"start": start, "loads": {i.name: round(i.load, 9) for i in instances}}
     data.attrs = {
         "title": "Reward per copy of the (m,n)-scaled system against its upper bound",
-        **provenance(seed=seed, selection=selection),
+        **provenance(seed=seed, selection=selection, device=str(jax.local_devices()[0].device_kind)),
         "configuration": json.dumps(configuration),
     }
     return data

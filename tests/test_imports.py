@@ -18,7 +18,7 @@ PACKAGE = Path(lagjax.__file__).parent
 # A part of the package may import what stands before it here, and itself. A new part needs a place in this order.
 ORDER = (
     "errors", "durations", "instance", "gallery", "data", "lp", "policies", "exact", "allocate", "models", "engine", "stats",
-    "fluid", "tune", "results", "sweep", "converge", "published", "tables", "plots", "cli",
+    "fluid", "tune", "runs", "results", "measure", "cells", "sweep", "converge", "published", "tables", "plots", "cli",
     "__main__",
 )  # fmt: skip
 ONLY = {"data": {"errors", "durations", "instance"}}  # parts that may import less than what stands before them

@@ -13,8 +13,9 @@ from lagjax.errors import InputError
 from lagjax.gallery import GALLERY, gallery, priority, specialist
 from lagjax.instance import make_instance
 from lagjax.lp import occ_bound, occ_upper_bound, solve_kiid
+from lagjax.measure import DEFAULT_ARRIVALS, arrivals_and_warmup, measure
 from lagjax.policies import build_policy, from_priorities, make_policy
-from lagjax.sweep import DEFAULT_ARRIVALS, arrivals_and_warmup, measure, sweep
+from lagjax.sweep import sweep
 
 CELLS = [("specialist", 0.5), ("specialist", 0.8), ("priority", 0.3), ("priority", 0.8)]
 

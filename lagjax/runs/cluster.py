@@ -12,8 +12,9 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
+from queue import Empty, SimpleQueue
 
 from lagjax.errors import InputError, RunError
 from lagjax.runs.folder import find_folder
@@ -35,11 +36,13 @@ def over_dask(jobs: Sequence[Job], folder, running, meter) -> Iterator[tuple]:
     from lagjax.runs.execute import ATTEMPTS, Failure
 
     where = None if folder is None else (str(folder.path.resolve()), folder.run)
-    waiting, attempts = list(jobs), Counter()
+    waiting = list(jobs)
+    attempts: Counter = Counter()
     taken: dict = {}  # future -> (job, worker)
+    ended: SimpleQueue = SimpleQueue()
     kinds: dict[str, str] = {}  # worker -> the kind of its last job
     with _client(running, folder) as client:
-        from distributed import CancelledError, wait
+        from distributed import CancelledError
 
         client.subscribe_topic(TOPIC, lambda event: meter.moved(*event[1]))
         while waiting or taken:
@@ -61,33 +64,35 @@ def over_dask(jobs: Sequence[Job], folder, running, meter) -> Iterator[tuple]:
                         allow_other_workers=True,
                     )  # fmt: skip
                     taken[future] = job, worker
+                    future.add_done_callback(ended.put)
             if not taken:
                 time.sleep(0.2)  # no worker yet
                 continue
-            with suppress(TimeoutError):
-                wait(list(taken), timeout=1.0, return_when="FIRST_COMPLETED")
-            for future in [future for future in taken if future.done()]:
-                job, _ = taken.pop(future)
-                try:
-                    result = unpack(future.result())
-                except CancelledError as error:
-                    raise RunError(_lost(error, running)) from None
-                except Exception as error:
-                    attempts[job.name] += 1
-                    if attempts[job.name] < ATTEMPTS and not isinstance(error, InputError):
-                        waiting.insert(0, job)
-                    else:
-                        yield job, Failure(" ".join(f"{type(error).__name__}: {error}".split())[:500])
+            try:
+                future = ended.get(timeout=1.0)
+            except Empty:
+                continue
+            job, _ = taken.pop(future)
+            try:
+                result = unpack(future.result())
+            except CancelledError as error:
+                raise RunError(_lost(error, running)) from None
+            except Exception as error:
+                attempts[job.name] += 1
+                if attempts[job.name] < ATTEMPTS and not isinstance(error, InputError):
+                    waiting.insert(0, job)
                 else:
-                    yield job, result
+                    yield job, Failure(" ".join(f"{type(error).__name__}: {error}".split())[:500])
+            else:
+                yield job, result
 
 
 def choose(waiting: Sequence[Job], last: str | None, others: Sequence[str]) -> Job:
     """The next job of a worker: of the kind it ran last, else of the kind with most work left for each worker on it."""
-    left: Counter = Counter()
+    left: dict[str, float] = {}
     for job in waiting:
-        left[job.kind] += job.work
-    kind = last if last in left else max(left, key=lambda k: (left[k] / (1 + others.count(k)), k))
+        left[job.kind] = left.get(job.kind, 0.0) + job.work
+    kind = last if last is not None and last in left else max(left, key=lambda k: (left[k] / (1 + others.count(k)), k))
     return next(job for job in waiting if job.kind == kind)
 
 
@@ -139,6 +144,12 @@ def gpus() -> list[str]:
     return [str(i) for i, _ in enumerate(Path("/proc/driver/nvidia/gpus").glob("*"))]
 
 
+def local_workers() -> int:
+    """As many workers as this machine has GPUs, or else cores."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return len(gpus()) or cores
+
+
 @contextmanager
 def _client(running, folder):
     try:
@@ -152,7 +163,9 @@ def _client(running, folder):
             client = Client(running.scheduler, timeout=10, set_as_default=False)
         except (OSError, ValueError, TimeoutError) as error:
             said = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise InputError(f"--scheduler {running.scheduler}: no Dask scheduler answers ({said}); check the address") from None
+            raise InputError(
+                f"--scheduler {running.scheduler}: no Dask scheduler answers ({said}); check the address"
+            ) from None
         with client:
             yield client
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -11,7 +12,7 @@ from lagjax.errors import InputError, RunError
 from lagjax.runs.folder import INSIDE, Folder, find_folder, open_folder
 from lagjax.runs.job import NOWHERE, Job, Watch
 from lagjax.runs.progress import Meter, View, lines
-from lagjax.runs.record import Record, digest
+from lagjax.runs.record import Record, digest, pack, unpack
 from lagjax.runs.team import ALONE, Team
 
 ATTEMPTS = 2  # a job that fails so often is given up
@@ -51,7 +52,7 @@ class Failure(NamedTuple):
     said: str
 
 
-def execute(jobs: Sequence[Job], configuration: dict, running: Running) -> list[Record] | None:
+def execute(jobs: Sequence[Job], configuration: dict, running: Running) -> list[Record]:
     """Runs the jobs that the folder does not have, and returns the results of all in order.
 
     Args:
@@ -59,14 +60,13 @@ def execute(jobs: Sequence[Job], configuration: dict, running: Running) -> list[
       configuration: all that determines their results, readable; see `open_folder`.
       running: how.
 
-    Returns:
-      The results; None in the processes of a team that do not lead.
-
     Raises:
       InputError: the folder cannot be used; see `open_folder`.
       RunError: jobs failed twice; all others are finished and kept.
     """
-    team, results, failures = running.team, {}, {}
+    team = running.team
+    results: dict[str, Record] = {}
+    failures: dict[str, str] = {}
     with ExitStack() as stack:
         folder: Folder | None = None
 
@@ -83,6 +83,10 @@ def execute(jobs: Sequence[Job], configuration: dict, running: Running) -> list[
             return [job.name for job in jobs if job.name not in results]
 
         pending = set(team.lead(enter))
+        for job in jobs if team.processes > 1 else ():
+            if job.name not in pending:  # only process 0 has read it
+                mine = results.get(job.name)
+                results[job.name] = unpack(team.gather(functools.partial(_packed, mine))[0])
         if team.process != 0 and running.out is not None:
             folder = find_folder(running.out / INSIDE, digest(configuration))
         views = list(running.views) if team.process == 0 else []
@@ -100,7 +104,7 @@ def execute(jobs: Sequence[Job], configuration: dict, running: Running) -> list[
                 meter.failed(job.name, outcome.said)
                 continue
             if folder is not None:
-                team.lead(lambda job=job, outcome=outcome: folder.keep(job, outcome))
+                team.lead(functools.partial(folder.keep, job, outcome))
             results[job.name] = outcome
             meter.finished(job.name)
     if failures:
@@ -108,7 +112,11 @@ def execute(jobs: Sequence[Job], configuration: dict, running: Running) -> list[
             f"{len(failures)} of {len(jobs)} cells failed: {'; '.join(f'{n}: {said}' for n, said in failures.items())}. The "
             f"others are kept in {running.out}; the same command tries these again"
         )
-    return [results[job.name] for job in jobs] if team.process == 0 else None
+    return [results[job.name] for job in jobs]
+
+
+def _packed(record):
+    return b"" if record is None else pack(record)
 
 
 def _outcomes(jobs, folder, running, meter) -> Iterator[tuple[Job, Record | Failure]]:
@@ -126,7 +134,7 @@ def _one_by_one(jobs, folder, running, meter):
     for job in jobs:
         meter.started(job.name)
         watch = Watch(
-            progress=lambda done, name=job.name: meter.moved(name, done),
+            progress=functools.partial(meter.moved, job.name),
             checkpoint=NOWHERE if folder is None else folder.checkpoint(job, team.process, team.processes),
             memory=running.memory, process=team.process, processes=team.processes, gather=team.gather,
         )  # fmt: skip

@@ -6,7 +6,7 @@ import hashlib
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -77,14 +77,16 @@ def open_folder(
     with only_driver(path / "lock"):
         try:
             if fresh:
-                for part in ("cells", "checkpoints"):
-                    shutil.rmtree(path / part, ignore_errors=True)
+                for old in ("cells", "checkpoints"):
+                    shutil.rmtree(path / old, ignore_errors=True)
                 (path / MANIFEST).unlink(missing_ok=True)
             for part in (out, path, path / "cells", path / "checkpoints"):
                 part.mkdir(exist_ok=True)
                 clear_leftovers(part)
         except OSError as error:
-            raise InputError(f"{path}: cannot be written ({error.strerror}); choose a writable folder with --out") from None
+            raise InputError(
+                f"{path}: cannot be written ({error.strerror}); choose a writable folder with --out"
+            ) from None
         run = _enter(path, out, configuration, command, warn)
         yield Folder(path, run)
 
@@ -94,7 +96,9 @@ def _enter(path, out, configuration, command, warn):
     try:
         manifest = read_manifest(out)
     except Damaged as error:
-        warn(f"{path / MANIFEST} is damaged ({error}): written again; cells are kept where their own checksum says whose they are")
+        warn(
+            f"{path / MANIFEST} is damaged ({error}): written again; cells are kept where their own checksum says whose they are"
+        )
         manifest = None
     if manifest is not None and manifest["hash"] != run:
         raise InputError(
@@ -123,6 +127,14 @@ def read_manifest(out: Path) -> dict | None:
     if not whole:
         raise Damaged("its hash does not fit")
     return page
+
+
+def finished_names(out: Path | None, configuration: dict, names: Iterable[str]) -> set[str]:
+    """Which jobs a folder of the same configuration has a file of; what the files hold is not looked at."""
+    if out is None:
+        return set()
+    folder = find_folder(Path(out) / INSIDE, digest(json.loads(json.dumps(configuration))))
+    return set() if folder is None else {n for n in names if (folder.path / "cells" / f"{file_name(n)}.cell").exists()}
 
 
 def differences(there: object, here: object, at: str = "", most: int = 3) -> list[str]:
