@@ -14,6 +14,7 @@ from lagjax.engine.pause import Pause
 from lagjax.engine.run import CHUNK, batch_bytes, simulate
 from lagjax.instance import Instance
 from lagjax.measure import Sums, arrivals_and_warmup, joined, measured, summed
+from lagjax.models.policy_tables import policy_tables
 from lagjax.policies import Policy
 from lagjax.results import Cell
 from lagjax.runs.job import Job, Watch, share
@@ -45,7 +46,8 @@ class Task(NamedTuple):
 def cell_job(task: Task) -> Job:
     """The job of a cell."""
     instance = task.instance
-    shape = f"{instance.scores.shape} {instance.max_duration} {instance.servers_per_task} {len(task.policies)}"
+    rules = [p if isinstance(p, str) else policy_tables([p])[1][0].group for p in task.policies]
+    shape = f"{instance.scores.shape} {instance.max_duration} {instance.servers_per_task} {sorted(map(str, rules))}"
     work = sum(arrivals_and_warmup(instance, task.steps)) * len(task.policies) * task.replicas
     return Job(cell_name(task), shape, work, functools.partial(run_cell, task))
 

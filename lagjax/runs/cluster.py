@@ -17,6 +17,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 
 from lagjax.errors import InputError, RunError
+from lagjax.runs.choice import choose
 from lagjax.runs.folder import find_folder
 from lagjax.runs.job import NOWHERE, Job, Watch
 from lagjax.runs.record import pack, unpack
@@ -38,24 +39,29 @@ def over_dask(jobs: Sequence[Job], folder, running, meter) -> Iterator[tuple]:
     where = None if folder is None else (str(folder.path.resolve()), folder.run)
     waiting = list(jobs)
     attempts: Counter = Counter()
-    taken: dict = {}  # future -> (job, worker)
+    taken: dict = {}  # future -> (job, worker, when)
     ended: SimpleQueue = SimpleQueue()
-    kinds: dict[str, str] = {}  # worker -> the kind of its last job
+    known: dict[str, list[str]] = {}  # worker -> kinds that it has compiled, the last one first
+    spent: dict[str, list[float]] = {}  # kind -> seconds of its jobs so far
     with _client(running, folder) as client:
         from distributed import CancelledError
 
+        _warm_up(client, jobs[0])
         client.subscribe_topic(TOPIC, lambda event: meter.moved(*event[1]))
         while waiting or taken:
             try:
                 threads = client.nthreads()
             except Exception as error:
                 raise RunError(_lost(error, running)) from None
-            load = Counter(worker for _, worker in taken.values())
+            load = Counter(worker for _, worker, _ in taken.values())
             for worker in sorted(threads):
-                while waiting and load[worker] < threads[worker]:
-                    job = choose(waiting, kinds.get(worker), [kinds[w] for w in threads if w in kinds and w != worker])
+                while load[worker] < threads[worker]:
+                    kinds = known.setdefault(worker, [])
+                    job = choose(waiting, kinds, [job.kind for job, _, _ in taken.values()], spent)
+                    if job is None:
+                        break
                     waiting.remove(job)
-                    kinds[worker] = job.kind
+                    kinds[:] = [job.kind, *(kind for kind in kinds if kind != job.kind)]
                     load[worker] += 1
                     meter.started(job.name)
                     future = client.submit(
@@ -63,7 +69,7 @@ def over_dask(jobs: Sequence[Job], folder, running, meter) -> Iterator[tuple]:
                         key=f"{job.name}-{attempts[job.name]}-{time.monotonic_ns()}", pure=False, workers=[worker],
                         allow_other_workers=True,
                     )  # fmt: skip
-                    taken[future] = job, worker
+                    taken[future] = job, worker, time.monotonic()
                     future.add_done_callback(ended.put)
             if not taken:
                 time.sleep(0.2)  # no worker yet
@@ -72,7 +78,7 @@ def over_dask(jobs: Sequence[Job], folder, running, meter) -> Iterator[tuple]:
                 future = ended.get(timeout=1.0)
             except Empty:
                 continue
-            job, _ = taken.pop(future)
+            job, _, begun = taken.pop(future)
             try:
                 result = unpack(future.result())
             except CancelledError as error:
@@ -84,16 +90,8 @@ def over_dask(jobs: Sequence[Job], folder, running, meter) -> Iterator[tuple]:
                 else:
                     yield job, Failure(" ".join(f"{type(error).__name__}: {error}".split())[:500])
             else:
+                spent.setdefault(job.kind, []).append(time.monotonic() - begun)
                 yield job, result
-
-
-def choose(waiting: Sequence[Job], last: str | None, others: Sequence[str]) -> Job:
-    """The next job of a worker: of the kind it ran last, else of the kind with most work left for each worker on it."""
-    left: dict[str, float] = {}
-    for job in waiting:
-        left[job.kind] = left.get(job.kind, 0.0) + job.work
-    kind = last if last is not None and last in left else max(left, key=lambda k: (left[k] / (1 + others.count(k)), k))
-    return next(job for job in waiting if job.kind == kind)
 
 
 def work(job: Job, where, memory: int | None, attempt: int) -> bytes:
@@ -116,6 +114,23 @@ def work(job: Job, where, memory: int | None, attempt: int) -> bytes:
     if memory is not None:
         memory //= 2**attempt  # it may have been memory
     return pack(job.run(Watch(progress=progress, checkpoint=checkpoint, memory=memory)))
+
+
+def _warm_up(client, job, patience=60.0):
+    """Lets the workers that are there import what they need; those that come later do it with their first job."""
+    begun = time.monotonic()
+    started = [client.submit(warm, job, workers=[w], key=f"warm-{w}", pure=False) for w in client.nthreads()]
+    while not all(future.done() for future in started) and time.monotonic() - begun < patience:
+        time.sleep(0.02)
+
+
+def warm(job: Job) -> None:
+    """Starts JAX on a worker, which has imported what the job needs by now."""
+    import jax
+    from distributed import get_worker
+
+    settle(get_worker().name)
+    jax.local_devices()
 
 
 _settled: list = []
@@ -180,7 +195,7 @@ def _client(running, folder):
         with (
             dask.config.set(settings),
             LocalCluster(
-                n_workers=running.workers, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None,
+                n_workers=running.workers, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=":0",
                 local_directory=scratch, env=environment, silence_logs=logging.CRITICAL,
             ) as cluster,
             Client(cluster, set_as_default=False) as client,

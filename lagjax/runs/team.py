@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Callable
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,10 +61,11 @@ def joined() -> Team:
     from jax.experimental import multihost_utils
 
     def every(data: bytes) -> list[bytes]:
-        sizes = multihost_utils.process_allgather(np.array([len(data)], np.int32)).ravel()
-        padded = np.zeros(max(int(sizes.max()), 1), np.uint8)
-        padded[: len(data)] = np.frombuffer(data, np.uint8)
-        rows = multihost_utils.process_allgather(padded)
+        with _stdout_to_stderr():
+            sizes = multihost_utils.process_allgather(np.array([len(data)], np.int32)).ravel()
+            padded = np.zeros(max(int(sizes.max()), 1), np.uint8)
+            padded[: len(data)] = np.frombuffer(data, np.uint8)
+            rows = multihost_utils.process_allgather(padded)
         return [rows[i, :size].tobytes() for i, size in enumerate(sizes)]
 
     def gather(work):
@@ -87,3 +91,16 @@ def _tried(work):
         return b"." + work()
     except Exception as error:
         return b"!" + (str(error) or repr(error)).encode()
+
+
+@contextmanager
+def _stdout_to_stderr():
+    """The CPU's collectives print to stdout, which is for results."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
