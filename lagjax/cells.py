@@ -195,10 +195,23 @@ def _policies_of(record):
 
 
 def described(tasks: Sequence[Task]) -> dict:
-    """What determines the results of these tasks, readable, for `lagjax.runs.folder`: sizes, and digests of what is long."""
-    instances: dict = {}
-    for instance in (task.instance for task in tasks):
-        entry = instances.setdefault(
+    """What determines the results of these tasks, readable, for `lagjax.runs.folder`."""
+    first = tasks[0]
+    return {
+        "instances": described_instances([task.instance for task in tasks]),
+        "policies": [described_policy(same) for same in zip(*(task.policies for task in tasks), strict=True)],
+        "steps": None if first.steps is None else int(first.steps),
+        "replicas": int(first.replicas),
+        "seed": int(first.seed),
+        "selection": first.selection,
+    }
+
+
+def described_instances(instances: Sequence[Instance]) -> dict:
+    """Instances at their loads in words: sizes, and digests of what is long."""
+    out: dict = {}
+    for instance in instances:
+        entry = out.setdefault(
             instance.name,
             {
                 "task types": instance.num_types, "servers": instance.num_servers,
@@ -209,20 +222,14 @@ def described(tasks: Sequence[Task]) -> dict:
             },
         )  # fmt: skip
         entry["loads"].append(round(instance.load, 9))
-    first = tasks[0]
-    return {
-        "instances": instances,
-        "policies": [_described(policies) for policies in zip(*(task.policies for task in tasks), strict=True)],
-        "steps": None if first.steps is None else int(first.steps),
-        "replicas": int(first.replicas),
-        "seed": int(first.seed),
-        "selection": first.selection,
-    }
+    return out
 
 
-def _described(policies):
-    """One policy at all loads: its name, or what it is."""
-    if isinstance(policies[0], str):
-        return policies[0]
-    tables = digest(*(array for policy in policies for array in (policy.tier, policy.weight)))[:16]
-    return {"name": policies[0].name, "rule": policies[0].rule, "tables": tables}
+def described_policy(same: Sequence[Policy | str]):
+    """One policy on all instances: its name, or a digest of what it is."""
+    if isinstance(same[0], str):
+        return same[0]
+    tables = digest(
+        *(table for policy in same if isinstance(policy, Policy) for table in (policy.tier, policy.weight))
+    )[:16]
+    return {"name": same[0].name, "rule": same[0].rule, "tables": tables}

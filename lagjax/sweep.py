@@ -16,8 +16,9 @@ from lagjax.lp import check_selection, occ_upper_bound, solve_kiid
 from lagjax.measure import arrivals_and_warmup
 from lagjax.policies import Policy
 from lagjax.results import assemble, versions
-from lagjax.runs.execute import Running, execute
+from lagjax.runs.execute import execute
 from lagjax.runs.folder import finished_names
+from lagjax.runs.running import Running
 from lagjax.tune import TUNED
 
 DEFAULT_POLICIES = ("lag", "greedy", "random", "alg-sc-lp", "whittle", "whittle-rate")
@@ -52,7 +53,7 @@ def sweep(
       selection: which LP optimum makes LAG and ALG-SC-LP; see `lagjax.lp.SELECTIONS`.
       progress: called again and again with the arrivals simulated so far, over policies and replicas, and those in all.
       out: folder that keeps every finished cell; the same call goes on with what it finds there.
-      running: where and how the cells run; see `lagjax.runs.execute.Running`. No result depends on it.
+      running: where and how the cells run; see `lagjax.runs.running.Running`. No result depends on it.
 
     Returns:
       A Dataset with dimensions instance, load, policy and replica; see `lagjax.results`.
@@ -74,7 +75,7 @@ def sweep(
     if len(set(names)) < len(names):
         raise InputError(f"instances share a name ({', '.join(names)}); rename one")
     tasks = [
-        Task(at, tuple(p if isinstance(p, str) else p(at) for p in policies), steps, replicas, seed, selection)
+        Task(at, _named_apart(p if isinstance(p, str) else p(at) for p in policies), steps, replicas, seed, selection)
         for instance in instances
         for at in map(instance.with_load, _distinct(loads(instance) if callable(loads) else loads))
     ]
@@ -91,15 +92,20 @@ def sweep(
     return assemble(cells, seed=seed, selection=selection)
 
 
+def _named_apart(policies):
+    policies = tuple(policies)
+    names = [policy if isinstance(policy, str) else policy.name for policy in policies]
+    if len(set(names)) < len(names):
+        raise InputError(f"policies share a name ({', '.join(names)}); rename one")
+    return policies
+
+
 def _checked(task: Task) -> Task:
     """The task with its policies built, all but `tuned`; raises InputError where it cannot be run."""
     check_length(sum(arrivals_and_warmup(task.instance, task.steps)))
     ready = tuple(
         p if p == TUNED or isinstance(p, Policy) else built(task._replace(policies=(p,)))[0] for p in task.policies
     )
-    names = [policy if isinstance(policy, str) else policy.name for policy in ready]
-    if len(set(names)) < len(names):
-        raise InputError(f"policies share a name ({', '.join(names)}); rename one")
     occ_upper_bound(task.instance, 0.0)
     solve_kiid(task.instance)
     return task._replace(policies=ready)

@@ -20,8 +20,8 @@ import psutil
 from lagjax.cli.inputs import default_loads
 from lagjax.cli.terminal import use_all_cores
 from lagjax.gallery import GALLERY, gallery
-from lagjax.runs.execute import Running
 from lagjax.runs.progress import lines
+from lagjax.runs.running import Running
 from lagjax.sweep import sweep
 
 

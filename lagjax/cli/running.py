@@ -72,10 +72,9 @@ def begin(options: RunOptions) -> None:
     if options.workers is not None or options.scheduler is not None:
         import jax
 
-        try:  # before any work: Dask may be absent
-            import distributed  # noqa: F401
-        except ImportError:
-            raise InputError("workers need Dask distributed; install it with: pip install 'lagjax[cluster]'") from None
+        from lagjax.runs.cluster import check_installed
+
+        check_installed()
         jax.config.update("jax_platforms", "cpu")  # accelerators belong to the workers
         return
     use_all_cores(start=options.processes is None)
@@ -89,9 +88,9 @@ def begin(options: RunOptions) -> None:
 def running(options: RunOptions, folder: Path | None, what: str, unit: str) -> Iterator:
     """Yields the `Running` that the options describe, with progress shown; says how to go on where it is interrupted."""
     from lagjax.runs.cluster import local_workers
-    from lagjax.runs.execute import Running
     from lagjax.runs.memory import parse_bytes
     from lagjax.runs.progress import lines
+    from lagjax.runs.running import Running
     from lagjax.runs.team import ALONE, joined
 
     shown = options.progress

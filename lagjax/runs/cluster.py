@@ -21,6 +21,7 @@ from lagjax.runs.choice import choose
 from lagjax.runs.folder import find_folder
 from lagjax.runs.job import NOWHERE, Job, Watch
 from lagjax.runs.record import pack, unpack
+from lagjax.runs.running import ATTEMPTS, Failure
 
 TOPIC = "lagjax-progress"
 SELDOM = 0.5  # seconds between two words of one worker about how far it is
@@ -34,8 +35,6 @@ def over_dask(jobs: Sequence[Job], folder, running, meter) -> Iterator[tuple]:
       InputError: Dask distributed is not installed, or the scheduler is not found.
       RunError: the scheduler was lost.
     """
-    from lagjax.runs.execute import ATTEMPTS, Failure
-
     where = None if folder is None else (str(folder.path.resolve()), folder.run)
     waiting = list(jobs)
     attempts: Counter = Counter()
@@ -159,6 +158,14 @@ def gpus() -> list[str]:
     return [str(i) for i, _ in enumerate(Path("/proc/driver/nvidia/gpus").glob("*"))]
 
 
+def check_installed() -> None:
+    """Raises InputError where Dask distributed is not installed."""
+    try:
+        import distributed  # noqa: F401
+    except ImportError:
+        raise InputError("workers need Dask distributed; install it with: pip install 'lagjax[cluster]'") from None
+
+
 def local_workers() -> int:
     """As many workers as this machine has GPUs, or else cores."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -167,11 +174,10 @@ def local_workers() -> int:
 
 @contextmanager
 def _client(running, folder):
-    try:
-        import dask
-        from distributed import Client, LocalCluster
-    except ImportError:
-        raise InputError("workers need Dask distributed; install it with: pip install 'lagjax[cluster]'") from None
+    check_installed()
+    import dask
+    from distributed import Client, LocalCluster
+
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     if running.scheduler is not None:
         try:

@@ -3,53 +3,16 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
-from pathlib import Path
-from typing import Any, NamedTuple
 
-from lagjax.errors import InputError, RunError
+from lagjax.errors import RunError
+from lagjax.runs.cluster import over_dask
 from lagjax.runs.folder import INSIDE, Folder, find_folder, open_folder
 from lagjax.runs.job import NOWHERE, Job, Watch
-from lagjax.runs.progress import Meter, View, lines
+from lagjax.runs.progress import Meter, lines
 from lagjax.runs.record import Record, digest, pack, unpack
-from lagjax.runs.team import ALONE, Team
-
-ATTEMPTS = 2  # a job that fails so often is given up
-
-
-class Running(NamedTuple):
-    """How to run; nothing here changes a result.
-
-    Attributes:
-      out: folder that keeps finished jobs, or None.
-      fresh: forgets what the folder holds.
-      memory: bytes that arrays may take together, or None for what is free.
-      workers: that many local Dask workers, one core or GPU each; None for this process.
-      scheduler: address of a Dask scheduler instead.
-      team: processes that do each job together.
-      views: what shows progress.
-      warn: called with lines about files that were found damaged.
-      command: how the user started it, for the manifest.
-      unit: what work is counted in.
-    """
-
-    out: Path | None = None
-    fresh: bool = False
-    memory: int | None = None
-    workers: int | None = None
-    scheduler: str | None = None
-    team: Team = ALONE
-    views: Sequence[View] = ()
-    warn: Callable[[str], Any] = lambda line: None
-    command: Sequence[str] = ()
-    unit: str = "arrivals"
-
-
-class Failure(NamedTuple):
-    """Why a job was given up."""
-
-    said: str
+from lagjax.runs.running import ATTEMPTS, Failure, Running, attempted
 
 
 def execute(jobs: Sequence[Job], configuration: dict, running: Running) -> list[Record]:
@@ -124,8 +87,6 @@ def _outcomes(jobs, folder, running, meter) -> Iterator[tuple[Job, Record | Fail
         return iter(())
     if running.workers is None and running.scheduler is None:
         return _one_by_one(jobs, folder, running, meter)
-    from lagjax.runs.cluster import over_dask
-
     return over_dask(jobs, folder, running, meter)
 
 
@@ -139,23 +100,6 @@ def _one_by_one(jobs, folder, running, meter):
             memory=running.memory, process=team.process, processes=team.processes, gather=team.gather,
         )  # fmt: skip
         yield job, attempted(job, watch, 1 if running.out is None else ATTEMPTS)
-
-
-def attempted(job: Job, watch: Watch, attempts: int) -> Record | Failure:
-    """Runs a job until it succeeds, at most so often; bad input is bad input every time, and alone in memory it is raised."""
-    said = ""
-    for _ in range(attempts):
-        try:
-            return job.run(watch)
-        except InputError as error:
-            if attempts == 1:
-                raise
-            return Failure(str(error))
-        except Exception as error:
-            if attempts == 1:
-                raise
-            said = f"{type(error).__name__}: {error}"
-    return Failure(" ".join(said.split())[:500])
 
 
 def _appended(path):
