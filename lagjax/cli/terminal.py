@@ -61,6 +61,8 @@ def bars(what: str, unit: str, shown: bool = True) -> Iterator[Callable]:
                 return
             whole.set_postfix_str(f"{status.ended}/{status.jobs} cells", refresh=False)
             whole.update(status.done - whole.n)
+            if status.event == "finished":
+                whole.refresh()
             if status.job.name != current:
                 current = status.job.name
                 cell.reset(total=status.job.work)

@@ -6,6 +6,7 @@ cells. Workers return bytes; the only files they write are checkpoints, where th
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 import tempfile
@@ -25,7 +26,7 @@ from lagjax.runs.running import ATTEMPTS, Failure
 
 TOPIC = "lagjax-progress"
 SELDOM = 0.5  # seconds between two words of one worker about how far it is
-DEATHS = 10  # workers that may die under one job before it counts as failed: pre-emption is no fault of the job
+DEATHS = 10  # workers that may die under one job before it is given up: pre-emption is no fault of the job
 
 
 def over_dask(jobs: Sequence[Job], folder, running, meter) -> Iterator[tuple]:
@@ -38,8 +39,10 @@ def over_dask(jobs: Sequence[Job], folder, running, meter) -> Iterator[tuple]:
     where = None if folder is None else (str(folder.path.resolve()), folder.run)
     waiting = list(jobs)
     attempts: Counter = Counter()
+    deaths: Counter = Counter()
     taken: dict = {}  # future -> (job, worker, when)
     ended: SimpleQueue = SimpleQueue()
+    numbers = itertools.count(int.from_bytes(os.urandom(6)))  # keys that no other run has
     known: dict[str, list[str]] = {}  # worker -> kinds that it has compiled, the last one first
     spent: dict[str, list[float]] = {}  # kind -> seconds of its jobs so far
     with _client(running, folder) as client:
@@ -52,6 +55,14 @@ def over_dask(jobs: Sequence[Job], folder, running, meter) -> Iterator[tuple]:
                 threads = client.nthreads()
             except Exception as error:
                 raise RunError(_lost(error, running)) from None
+            for future in [future for future, (_, worker, _) in taken.items() if worker not in threads]:
+                job, _, _ = taken.pop(future)  # its worker died
+                future.cancel()
+                deaths[job.name] += 1
+                if deaths[job.name] < DEATHS:
+                    waiting.insert(0, job)
+                else:
+                    yield job, Failure(f"{DEATHS} workers died under it")
             load = Counter(worker for _, worker, _ in taken.values())
             for worker in sorted(threads):
                 while load[worker] < threads[worker]:
@@ -64,9 +75,8 @@ def over_dask(jobs: Sequence[Job], folder, running, meter) -> Iterator[tuple]:
                     load[worker] += 1
                     meter.started(job.name)
                     future = client.submit(
-                        work, job, where, running.memory, attempts[job.name],
-                        key=f"{job.name}-{attempts[job.name]}-{time.monotonic_ns()}", pure=False, workers=[worker],
-                        allow_other_workers=True,
+                        work, job, where, running.memory, attempts[job.name] + deaths[job.name],
+                        key=f"{job.name}-{next(numbers)}", pure=False, workers=[worker],
                     )  # fmt: skip
                     taken[future] = job, worker, time.monotonic()
                     future.add_done_callback(ended.put)
@@ -76,6 +86,8 @@ def over_dask(jobs: Sequence[Job], folder, running, meter) -> Iterator[tuple]:
             try:
                 future = ended.get(timeout=1.0)
             except Empty:
+                continue
+            if future not in taken:
                 continue
             job, _, begun = taken.pop(future)
             try:
@@ -181,7 +193,7 @@ def _client(running, folder):
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     if running.scheduler is not None:
         try:
-            client = Client(running.scheduler, timeout=10, set_as_default=False)
+            client = Client(running.scheduler, timeout=running.patience, set_as_default=False)
         except (OSError, ValueError, TimeoutError) as error:
             said = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise InputError(
@@ -195,7 +207,7 @@ def _client(running, folder):
             "distributed.scheduler.allowed-failures": DEATHS,
             "distributed.worker.memory.target": False, "distributed.worker.memory.spill": False,
             "distributed.worker.memory.pause": False, "distributed.worker.memory.terminate": False,
-            "distributed.admin.log-format": "%(message)s",
+            "distributed.deploy.lost-worker-timeout": "1 h",  # else a worker that is slow to start again is given up
         }  # fmt: skip
         environment = {"LAGJAX_LOCAL_WORKER": "1", "JAX_NUM_CPU_DEVICES": "1", "OMP_NUM_THREADS": "1"}
         with (

@@ -182,9 +182,9 @@ def opened(path: Path, owner: list[str], warn: Callable[[str], object]) -> Recor
 class FileCheckpoint:
     """Keeps how far an unfinished job came in a file, seldom enough to cost little; see `lagjax.runs.job.Checkpoint`."""
 
-    def __init__(self, path: Path, owner: list[str], least: float = LEAST_PAUSE):
-        self._path, self._owner, self._least = path, owner, least
-        self._next = time.monotonic() + least
+    def __init__(self, path: Path, owner: list[str]):
+        self._path, self._owner = path, owner
+        self._next = time.monotonic() + LEAST_PAUSE
 
     def load(self) -> Record | None:
         """What was kept last; a damaged file counts as none."""
@@ -198,7 +198,7 @@ class FileCheckpoint:
         with suppress(InputError):
             write_bytes(self._path, sealed(make(), self._owner))
         ended = time.monotonic()
-        self._next = ended + max(self._least, (ended - begun) / MOST_COST)
+        self._next = ended + max(LEAST_PAUSE, (ended - begun) / MOST_COST)
 
 
 def find_folder(path: Path, run: str) -> Folder | None:

@@ -23,7 +23,7 @@ class Running(NamedTuple):
       fresh: forgets what the folder holds.
       memory: bytes that arrays may take together, or None for what is free.
       workers: that many local Dask workers, one core or GPU each; None for this process.
-      scheduler: address of a Dask scheduler instead.
+      scheduler: address of a Dask scheduler instead; patience: seconds to wait for its answer.
       team: processes that do each job together.
       views: what shows progress.
       warn: called with lines about files that were found damaged.
@@ -36,6 +36,7 @@ class Running(NamedTuple):
     memory: int | None = None
     workers: int | None = None
     scheduler: str | None = None
+    patience: float = 10.0
     team: Team = ALONE
     views: Sequence[View] = ()
     warn: Callable[[str], Any] = lambda line: None
