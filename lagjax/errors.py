@@ -1,4 +1,4 @@
-"""The two exceptions that a command line shows as one line."""
+"""The exceptions that a command line shows as one line."""
 
 
 class InputError(ValueError):
@@ -7,3 +7,7 @@ class InputError(ValueError):
 
 class RunError(RuntimeError):
     """A run that could not finish; the message is one line that says why and how to go on."""
+
+
+class Interrupted(RunError):
+    """A run that the user stopped; the message says how to go on."""

@@ -14,7 +14,7 @@ from lagjax.cli.fluid import fluid
 from lagjax.cli.report import report
 from lagjax.cli.solve import solve
 from lagjax.cli.sweep import sweep
-from lagjax.errors import InputError, RunError
+from lagjax.errors import InputError, Interrupted, RunError
 from lagjax.lp import SolverError
 
 app = typer.Typer(
@@ -62,17 +62,21 @@ def main() -> None:
         code = _fail(str(error))
     except _CommandError as error:
         code = _fail(getattr(error, "format_message", error.__str__)() or "see lagjax --help")
+    except Interrupted as stop:
+        print(f"lagjax: {stop}", file=sys.stderr)
+        sys.exit(130)
     except RunError as error:
         code = _fail(str(error), 1)
-    except (KeyboardInterrupt, typer.Abort) as stop:
+    except (KeyboardInterrupt, typer.Abort):
         code = 130
-        print(f"lagjax: {stop or 'interrupted; run the same command again'}", file=sys.stderr)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = _fail(f"output cannot be written ({error.strerror or error}); choose another place")
+    if code == 130:
+        print("lagjax: interrupted; run the same command again", file=sys.stderr)
     sys.exit(code if isinstance(code, int) else 0)
 
 

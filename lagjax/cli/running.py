@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from lagjax.cli.terminal import bars, note, use_all_cores
-from lagjax.errors import InputError
+from lagjax.errors import InputError, Interrupted
 
 SHOWN = ("auto", "bar", "lines", "none")
 
@@ -117,7 +117,3 @@ def running(options: RunOptions, folder: Path | None, what: str, unit: str) -> I
                     f"interrupted; what is finished is kept in {folder}{os.sep}, the same command goes on from there"
                 ) from None
             raise
-
-
-class Interrupted(KeyboardInterrupt):
-    """Ctrl-C, with a line that says how to go on."""
