@@ -95,7 +95,8 @@ def _simulated(task, policies, first, last, kept, watch) -> Sums:
     per_replica = (arrivals + warmup) * len(policies)
     if kept is None:
         watch.checkpoint.save(lambda: _state(policies, (first, last, first, 0), done, None), now=not _cheap(task))
-    watch.progress((at - first) * per_replica * watch.processes)
+    behind = 0 if pause is None else pause.done * len(policies) * size
+    watch.progress(((at - first) * per_replica + behind) * watch.processes)
 
     def piece(start, count):
         nonlocal pause
