@@ -17,6 +17,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -56,6 +57,8 @@ def start(args, log: Path, prepare: Callable[[], object] = lambda: None) -> int:
         lagjax.cli.app.main()
     except SystemExit as stop:
         os._exit(stop.code or 0)
+    except BaseException:
+        traceback.print_exc()
     finally:
         os._exit(70)
 
@@ -126,7 +129,7 @@ def workers(work, wanted, kills, chance) -> None:
         folder += 1
         child = start([*SWEEP, "--out", out, "--workers", "2"], log)
         first = died
-        while os.waitpid(child, os.WNOHANG | os.WNOWAIT if hasattr(os, "WNOWAIT") else os.WNOHANG)[0] == 0:
+        while os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
             time.sleep(chance.uniform(1, 6))
             alive = [p for p in children(child) if b"spawn_main" in _command(p)]
             if alive and died < min(kills, first + 4):

@@ -25,6 +25,7 @@ from lagjax.runs.record import pack, unpack
 from lagjax.runs.running import ATTEMPTS, Failure
 
 TOPIC = "lagjax-progress"
+STARTS = 5  # times that local workers are started before it is given up
 SELDOM = 0.5  # seconds between two words of one worker about how far it is
 DEATHS = 10  # workers that may die under one job before it is given up: pre-emption is no fault of the job
 
@@ -45,7 +46,7 @@ def over_dask(jobs: Sequence[Job], folder, running, meter) -> Iterator[tuple]:
     numbers = itertools.count(int.from_bytes(os.urandom(6)))  # keys that no other run has
     known: dict[str, list[str]] = {}  # worker -> kinds that it has compiled, the last one first
     spent: dict[str, list[float]] = {}  # kind -> seconds of its jobs so far
-    with _client(running, folder) as client:
+    with _client(running, folder) as (client, replace_dead):
         from distributed import CancelledError
 
         _warm_up(client, jobs[0])
@@ -55,6 +56,7 @@ def over_dask(jobs: Sequence[Job], folder, running, meter) -> Iterator[tuple]:
                 threads = client.nthreads()
             except Exception as error:
                 raise RunError(_lost(error, running)) from None
+            replace_dead()
             for future in [future for future, (_, worker, _) in taken.items() if worker not in threads]:
                 job, _, _ = taken.pop(future)  # its worker died
                 future.cancel()
@@ -186,9 +188,9 @@ def local_workers() -> int:
 
 @contextmanager
 def _client(running, folder):
+    """Yields a client, and a function that replaces local workers which died while they started."""
     check_installed()
-    import dask
-    from distributed import Client, LocalCluster
+    from distributed import Client
 
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     if running.scheduler is not None:
@@ -200,25 +202,56 @@ def _client(running, folder):
                 f"--scheduler {running.scheduler}: no Dask scheduler answers ({said}); check the address"
             ) from None
         with client:
-            yield client
+            yield client, lambda: None
         return
-    with tempfile.TemporaryDirectory(prefix="workers-", dir=None if folder is None else folder.path) as scratch:
-        settings = {
-            "distributed.scheduler.allowed-failures": DEATHS,
-            "distributed.worker.memory.target": False, "distributed.worker.memory.spill": False,
-            "distributed.worker.memory.pause": False, "distributed.worker.memory.terminate": False,
-            "distributed.deploy.lost-worker-timeout": "1 h",  # else a worker that is slow to start again is given up
-        }  # fmt: skip
-        environment = {"LAGJAX_LOCAL_WORKER": "1", "JAX_NUM_CPU_DEVICES": "1", "OMP_NUM_THREADS": "1"}
-        with (
-            dask.config.set(settings),
-            LocalCluster(
-                n_workers=running.workers, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=":0",
-                local_directory=scratch, env=environment, silence_logs=logging.CRITICAL,
-            ) as cluster,
-            Client(cluster, set_as_default=False) as client,
-        ):  # fmt: skip
-            yield client
+    with (
+        tempfile.TemporaryDirectory(prefix="workers-", dir=None if folder is None else folder.path) as scratch,
+        _local_cluster(running.workers, scratch) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        yield client, lambda: _replace_dead(cluster, running.workers)
+
+
+@contextmanager
+def _local_cluster(workers, scratch):
+    import dask
+    from distributed import LocalCluster
+
+    settings = {
+        "distributed.scheduler.allowed-failures": DEATHS,
+        "distributed.worker.memory.target": False, "distributed.worker.memory.spill": False,
+        "distributed.worker.memory.pause": False, "distributed.worker.memory.terminate": False,
+        "distributed.deploy.lost-worker-timeout": "1 h",  # else a worker that is slow to start again is given up
+    }  # fmt: skip
+    environment = {"LAGJAX_LOCAL_WORKER": "1", "JAX_NUM_CPU_DEVICES": "1", "OMP_NUM_THREADS": "1"}
+    with dask.config.set(settings):
+        for attempt in range(STARTS):
+            try:
+                cluster = LocalCluster(
+                    n_workers=workers, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=":0",
+                    local_directory=scratch, env=environment, silence_logs=logging.CRITICAL,
+                )  # fmt: skip
+                break
+            except RuntimeError as error:  # a worker was killed while it started
+                if attempt == STARTS - 1:
+                    raise RunError(
+                        f"{workers} Dask workers do not start here ({error}); run without --workers"
+                    ) from None
+        with cluster:
+            yield cluster
+
+
+def _replace_dead(cluster, workers):
+    """Dask restarts a worker that dies, but not one that dies while it starts."""
+    from distributed import Status
+
+    over = (Status.closed, Status.failed)
+    dead = [name for name, nanny in cluster.workers.items() if nanny.status in over]
+    for name in dead:
+        cluster.workers.pop(name, None)
+        cluster.worker_spec.pop(name, None)
+    if len(cluster.worker_spec) < workers:
+        cluster.scale(workers)
 
 
 def _lost(error, running):
