@@ -101,9 +101,9 @@ def children(process: int) -> list[int]:
 
 def drivers(work, wanted, seconds, kills, chance) -> None:
     """SIGKILL at random moments; the same command again until it comes through, in one folder after another."""
-    died = finished = folder = 0
-    log = work / "log"
-    while died < kills or finished == 0:
+    died = folder = 0
+    log, whole = work / "log", False
+    while died < kills or not whole:
         out = work / f"driver-{folder}"
         child = start([*SWEEP, "--out", out], log)
         if died < kills:
@@ -111,8 +111,9 @@ def drivers(work, wanted, seconds, kills, chance) -> None:
             os.kill(child, signal.SIGKILL)
         ended = wait(child, log)
         died += ended.code == -signal.SIGKILL
-        if ended.code == 0:
-            finished, folder = finished + 1, folder + 1
+        whole = ended.code == 0
+        if whole:
+            folder += 1
             same = final(out) == wanted and not list(out.rglob("*.unfinished-*"))
             check(f"folder {folder} after {died} kills of the driver in all", same, final(out))
         elif ended.code != -signal.SIGKILL:
