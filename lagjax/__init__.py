@@ -11,9 +11,10 @@ from lagjax.errors import InputError
 from lagjax.gallery import GALLERY, gallery
 from lagjax.instance import Instance, make_instance
 from lagjax.lp import occ_upper_bound, solve_kiid, solve_occ
+from lagjax.measure import measure
 from lagjax.plots import plot_load_sweep
 from lagjax.policies import POLICIES, Policy, build_policy, from_priorities, make_policy
-from lagjax.sweep import measure, sweep
+from lagjax.sweep import sweep
 
 __version__ = _version("lagjax")
 

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
-import tempfile
 from collections.abc import Sequence
 from importlib.metadata import version
-from pathlib import Path
 from typing import NamedTuple
 
-import jax
 import numpy as np
 import xarray as xr
 
 from lagjax.errors import InputError
 from lagjax.instance import Instance
 from lagjax.policies import Policy
+from lagjax.runs.files import write_whole
 from lagjax.stats import estimate, percent_of_bound
 
 ROW_KEYS = (
     "instance", "load", "policy", "reward_per_step", "reward_ci95", "percent_of_occ_ub", "percent_ci95", "blocking",
-    "occ_ub", "occ_ub_0", "kiid_ub", "steps", "replicas", "seconds",
+    "occ_ub", "occ_ub_0", "kiid_ub", "steps", "replicas",
 )  # fmt: skip
 
 
@@ -38,8 +35,8 @@ class Cell(NamedTuple):
       occ_ub, occ_ub_0, kiid_ub: OPT(OCC-LP(B_hat)), OPT(OCC-LP(0)), OPT(KIID), reward per step.
       occ_slope: d OPT(OCC-LP(B)) / dB at B_hat.
       steps, warmup: steps counted and dropped per replica.
-      seconds: wall time of the simulation, all policies together.
       selection_matters: (P,) whether the LP that made a policy has several optima that make different ones.
+      device: what simulated it.
     """
 
     instance: Instance
@@ -53,8 +50,8 @@ class Cell(NamedTuple):
     occ_slope: float
     steps: int
     warmup: int
-    seconds: float
     selection_matters: np.ndarray
+    device: str
 
 
 def check_served(blocked) -> None:
@@ -67,7 +64,7 @@ def assemble(cells: Sequence[Cell], *, seed: int, selection: str) -> xr.Dataset:
     """Builds the Dataset of a sweep; combinations of instance and load that were not run are NaN.
 
     Variables over (instance, load, policy): reward_per_step, percent_of_occ_ub (of OPT(OCC-LP(B_hat))), each with its
-    `_ci95` half-width (`reward_ci95`, `percent_ci95`), seconds, and selection_matters (1 where the policy comes from an LP
+    `_ci95` half-width (`reward_ci95`, `percent_ci95`), and selection_matters (1 where the policy comes from an LP
     with several optima that make different policies). Over (instance, load, policy, than): difference, the
     paired difference of percent_of_occ_ub between two policies on the same arrivals, with difference_ci95. Over (instance,
     load): blocking, blocking_ci95, occ_ub, occ_ub_0, kiid_ub, steps, warmup. Over (instance, load, policy, replica):
@@ -81,7 +78,7 @@ def assemble(cells: Sequence[Cell], *, seed: int, selection: str) -> xr.Dataset:
     data = data.sel(instance=order, policy=names, than=names).sortby("load")
     data.attrs = {
         "title": "Reward of assignment policies against their upper bound",
-        **provenance(seed=seed, selection=selection),
+        **provenance(seed=seed, selection=selection, device=", ".join(dict.fromkeys(cell.device for cell in cells))),
         "configuration": json.dumps([_configuration(cell) for cell in cells]),
     }
     return data
@@ -99,8 +96,7 @@ def _cell_dataset(cell):
     }  # fmt: skip
     per_policy = {
         "reward_per_step": reward.mean, "reward_ci95": reward.ci95, "percent_of_occ_ub": share.mean,
-        "percent_ci95": share.ci95, "seconds": np.full(len(cell.policies), cell.seconds / len(cell.policies)),
-        "selection_matters": cell.selection_matters.astype(float),
+        "percent_ci95": share.ci95, "selection_matters": cell.selection_matters.astype(float),
     }  # fmt: skip
     per_pair = {"difference": difference.mean, "difference_ci95": difference.ci95}
     names = [policy.name for policy in cell.policies]
@@ -157,44 +153,19 @@ def load(path) -> xr.Dataset:
         ) from None
 
 
-def write_whole(path, write) -> None:
-    """Calls `write(temporary)` beside `path` and renames, so that no reader ever sees half a file.
-
-    Raises:
-      InputError: the folder cannot be written.
-    """
-    try:
-        path = Path(path).resolve()
-        if path.exists() and not path.is_file():  # a device or a pipe is written to, never replaced
-            write(path)
-            return
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=path.suffix, dir=path.parent)
-        os.close(handle)
-        try:
-            write(temporary)
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, path)
-        finally:
-            Path(temporary).unlink(missing_ok=True)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror or error}); choose a writable place") from None
-
-
 def _finite(value):
     return float(value) if np.isfinite(value) else None
 
 
-def provenance(*, seed: int, selection: str) -> dict[str, str]:
-    """Returns the attributes that say what made a Dataset: seed, selection, versions, device."""
+def versions() -> dict[str, str]:
+    """Returns the versions of what results depend on."""
     packages = ("lagjax", "jax", "jaxlib", "numpy", "scipy", "xarray")
-    versions = {"python": platform.python_version(), **{name: version(name) for name in packages}}
-    return {
-        "seed": str(seed),
-        "selection": selection,
-        "versions": json.dumps(versions),
-        "device": str(jax.local_devices()[0].device_kind),
-    }
+    return {"python": platform.python_version(), **{name: version(name) for name in packages}}
+
+
+def provenance(*, seed: int, selection: str, device: str) -> dict[str, str]:
+    """Returns the attributes that say what made a Dataset: seed, selection, versions, device."""
+    return {"seed": str(seed), "selection": selection, "versions": json.dumps(versions()), "device": device}
 
 
 def _configuration(cell):

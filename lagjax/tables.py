@@ -24,6 +24,11 @@ def align(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
 
 def percent_table(data: xr.Dataset, instance: str) -> str:
     """Returns one instance's reward as % of OCC-UB with intervals, by load and policy, and who is best by how much."""
+    return align(*percent_lines(data, instance))
+
+
+def percent_lines(data: xr.Dataset, instance: str) -> tuple[list[str], list[list[str]]]:
+    """The header and the lines of `percent_table`."""
     one = data.sel(instance=instance)
     policies = [str(p) for p in data.policy.values]
     lines = []
@@ -39,11 +44,17 @@ def percent_table(data: xr.Dataset, instance: str) -> str:
                 _best(cell, policies),
             ]
         )
-    return align(["load", *policies, "blocked %", "OCC-UB", "best, lead over next"], lines)
+    return ["load", *policies, "blocked %", "OCC-UB", "best, lead over next"], lines
 
 
 def published_table(data: xr.Dataset, instance: str) -> str | None:
     """Returns the paper's percentages with (ours - paper's), marked where they differ or depend on the LP's selection."""
+    found = published_lines(data, instance)
+    return None if found is None else align(*found)
+
+
+def published_lines(data: xr.Dataset, instance: str) -> tuple[list[str], list[list[str]]] | None:
+    """The header and the lines of `published_table`, or None where the paper has no numbers."""
     one = data.sel(instance=instance)
     policies = [str(p) for p in data.policy.values]
     lines = []
@@ -52,7 +63,7 @@ def published_table(data: xr.Dataset, instance: str) -> str | None:
     shown = [i for i, p in enumerate(policies, 1) if any(line[i] != "-" for line in lines)]
     if not shown:
         return None
-    return align(["load", *(policies[i - 1] for i in shown)], [[line[0], *(line[i] for i in shown)] for line in lines])
+    return ["load", *(policies[i - 1] for i in shown)], [[line[0], *(line[i] for i in shown)] for line in lines]
 
 
 def _loads(one):
@@ -111,6 +122,11 @@ CONVERGENCE_LEGEND = (
 
 def convergence_table(data: xr.Dataset, instance: str, beside_published: bool) -> str:
     """Returns one instance's reward per copy by size and policy."""
+    return align(*convergence_lines(data, instance, beside_published))
+
+
+def convergence_lines(data: xr.Dataset, instance: str, beside_published: bool) -> tuple[list[str], list[list[str]]]:
+    """The header and the lines of `convergence_table`."""
     lines = []
     for policy in data.policy.values:
         for place in range(data.sizes["size"]):
@@ -139,7 +155,7 @@ def convergence_table(data: xr.Dataset, instance: str, beside_published: bool) -
     ]
     if all(line[-1] == "-" for line in lines):
         header, lines = header[:-1], [line[:-1] for line in lines]
-    return align(header, lines)
+    return header, lines
 
 
 def _plus_minus(mean, half):

@@ -12,10 +12,11 @@ from lagjax.cli.compat import compat
 from lagjax.cli.converge import converge
 from lagjax.cli.exact import exact
 from lagjax.cli.fluid import fluid
+from lagjax.cli.report import report
 from lagjax.cli.route import route
 from lagjax.cli.solve import solve
 from lagjax.cli.sweep import sweep
-from lagjax.errors import InputError
+from lagjax.errors import InputError, Interrupted, RunError
 from lagjax.lp import SolverError
 
 app = typer.Typer(
@@ -31,6 +32,7 @@ app.command()(solve)
 app.command()(exact)
 app.command()(route)
 app.command()(compat)
+app.command()(report)
 
 # click's base class of command-line faults, which newer typers bring along under a name of their own
 _CommandError: type[Exception] = typer.BadParameter.__mro__[2]
@@ -64,6 +66,11 @@ def main() -> None:
         code = _fail(str(error))
     except _CommandError as error:
         code = _fail(getattr(error, "format_message", error.__str__)() or "see lagjax --help")
+    except Interrupted as stop:
+        print(f"lagjax: {stop}", file=sys.stderr)
+        sys.exit(130)
+    except RunError as error:
+        code = _fail(str(error), 1)
     except (KeyboardInterrupt, typer.Abort):
         code = 130
     except BrokenPipeError:
@@ -77,6 +84,6 @@ def main() -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _fail(message):
+def _fail(message, code=2):
     print("lagjax: error: " + " ".join(message.split()), file=sys.stderr)
-    return 2
+    return code

@@ -9,8 +9,10 @@ import typer
 
 from lagjax.cli import inputs
 from lagjax.cli.outputs import check_writable, give
-from lagjax.cli.terminal import note, progress_bar, use_all_cores
-from lagjax.converge import DEFAULT_COPIES, DEFAULT_REPLICAS, TARGET
+from lagjax.cli.running import AS_USUAL, RunOptions, begin, running
+from lagjax.cli.terminal import note
+from lagjax.converge import DEFAULT_COPIES, DEFAULT_REPLICAS
+from lagjax.scaled_cells import TARGET
 
 DEFAULT_FOLDER = Path("lagjax-convergence")
 DEFAULT_INSTANCES = (
@@ -28,6 +30,7 @@ Dispatchers = Annotated[
 
 
 @inputs.takes_files
+@inputs.takes("how", RunOptions)
 def converge(
     names: Annotated[
         list[str] | None,
@@ -60,6 +63,7 @@ def converge(
     json_file: Annotated[
         str | None, typer.Option("--json", metavar="FILE", help="Write the rows as JSON to FILE, or to stdout with -.")
     ] = None,
+    how: RunOptions = AS_USUAL,
 ) -> None:
     """Scale the system up: m n copies of every server, m dispatchers a step.
 
@@ -67,11 +71,12 @@ def converge(
 
     Example: lagjax converge priority --copies 1,16,256 --dispatchers 1
     """
-    use_all_cores()
+    begin(how)
     from lagjax.converge import converge as run
     from lagjax.converge import rows, sizes_of
     from lagjax.plots import plot_convergence
-    from lagjax.results import save, write_whole
+    from lagjax.results import save
+    from lagjax.runs.files import clear_leftovers, write_whole
     from lagjax.tables import CONVERGENCE_LEGEND, convergence_table
 
     given = names or ([] if files.scores is not None else list(DEFAULT_INSTANCES))
@@ -84,14 +89,17 @@ def converge(
     compared = inputs.policies_of(policies, ("lag",))
     folder = out if out is not None else (None if json_file else DEFAULT_FOLDER)
     check_writable(folder, json_file)
-    with progress_bar("converge", unit="cells") as progress:
+    with running(how, folder, "converge", "cells") as runs:
         data = run(
             chosen, sizes=sizes, policies=compared, steps=steps, replicas=replicas, seed=seed, selection=selection,
-            start=start, progress=progress,
+            start=start, running=runs,
         )  # fmt: skip
+    if runs.team.process != 0:
+        return  # process 0 writes and prints
     tables = [f"{name}\n{convergence_table(data, name, files.scores is None)}" for name in data.instance.values]
     text = "\n\n".join([*tables, CONVERGENCE_LEGEND])
     if folder is not None:
+        clear_leftovers(folder)
         write_whole(folder / "converge.png", lambda path: plot_convergence(data).savefig(path, dpi=150))
         write_whole(folder / "table.txt", lambda path: Path(path).write_text(text + "\n", encoding="utf-8"))
         save(data, folder / "converge.nc")

@@ -73,23 +73,32 @@ NO_FILES = FileOptions()
 
 def takes_files(command: Callable[..., None]) -> Callable[..., None]:
     """Gives a command the options of `FileOptions` in the place of its parameter `files`."""
-    hints = get_type_hints(FileOptions, include_extras=True)
+    return takes("files", FileOptions)(command)
+
+
+def takes(name: str, kind: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Gives a command the options of a dataclass in the place of one parameter."""
+    fields = dataclasses.fields(kind)
+    hints = get_type_hints(kind, include_extras=True)
     options = [
         inspect.Parameter(f.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=f.default, annotation=hints[f.name])
-        for f in dataclasses.fields(FileOptions)
+        for f in fields
     ]
-    given = inspect.signature(command, eval_str=True)
-    parameters = [p for own in given.parameters.values() for p in (options if own.name == "files" else [own])]
 
-    @functools.wraps(command)
-    def with_files(**arguments):
-        files = FileOptions(**{option.name: arguments.pop(option.name) for option in options})
-        return command(files=files, **arguments)
+    def decorate(command):
+        given = inspect.signature(command, eval_str=True)
+        parameters = [p for own in given.parameters.values() for p in (options if own.name == name else [own])]
 
-    # What typer reads: the parameters as they are on the command line.
-    with_files.__signature__ = given.replace(parameters=parameters)  # type: ignore[attr-defined]
-    with_files.__annotations__ = {p.name: p.annotation for p in parameters}
-    return with_files
+        @functools.wraps(command)
+        def with_options(**arguments):
+            return command(**{name: kind(**{f.name: arguments.pop(f.name) for f in fields})}, **arguments)
+
+        # What typer reads: the parameters as they are on the command line.
+        with_options.__signature__ = given.replace(parameters=parameters)  # type: ignore[attr-defined]
+        with_options.__annotations__ = {p.name: p.annotation for p in parameters}
+        return with_options
+
+    return decorate
 
 
 def one_instance(name: str | None, files: FileOptions, seed: int, command: str) -> Instance:

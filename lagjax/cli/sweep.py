@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 from typing import Annotated
@@ -10,14 +11,17 @@ import typer
 
 from lagjax.cli import inputs
 from lagjax.cli.outputs import check_writable, give
-from lagjax.cli.terminal import note, progress_bar, use_all_cores
-from lagjax.sweep import DEFAULT_ARRIVALS, DEFAULT_POLICIES, DEFAULT_REPLICAS
+from lagjax.cli.running import AS_USUAL, RunOptions, begin, running
+from lagjax.cli.terminal import note
+from lagjax.measure import DEFAULT_ARRIVALS
+from lagjax.sweep import DEFAULT_POLICIES, DEFAULT_REPLICAS
 from lagjax.tune import SINGLE_NAMES
 
 DEFAULT_FOLDER = Path("lagjax-results")
 
 
 @inputs.takes_files
+@inputs.takes("how", RunOptions)
 def sweep(
     names: Annotated[
         list[str] | None,
@@ -46,23 +50,27 @@ def sweep(
     json_file: Annotated[
         str | None, typer.Option("--json", metavar="FILE", help="Write the rows as JSON to FILE, or to stdout with -.")
     ] = None,
+    how: RunOptions = AS_USUAL,
 ) -> None:
     """Compare policies over loads, each with its share of the upper bound.
+
+    Every finished cell is kept in the folder: after Ctrl-C, a crash or a lost machine the same command goes on from there.
 
     Example: lagjax sweep priority --loads 0.1:0.8:0.1 --policies lag,greedy --out results
 
     Example: lagjax sweep --scores scores.csv --durations days.csv --per-task 3 --sample-papers 10 --sample-reviewers 30
     """
-    use_all_cores()
+    begin(how)
     from lagjax.plots import plot_load_sweep
-    from lagjax.results import rows, save, write_whole
+    from lagjax.results import rows, save
+    from lagjax.runs.files import clear_leftovers, write_whole
     from lagjax.sweep import sweep as run
 
     chosen = inputs.instances(names or [], files, seed)
     at, compared = inputs.loads_of(loads), inputs.policies_of(policies, DEFAULT_POLICIES, SINGLE_NAMES)
     folder = out if out is not None else (None if json_file else DEFAULT_FOLDER)
     check_writable(folder, json_file)
-    with progress_bar("sweep") as progress:
+    with running(how, folder, "sweep", "arrivals") as runs:
         data = run(
             chosen,
             loads=at,
@@ -71,15 +79,18 @@ def sweep(
             replicas=replicas,
             seed=seed,
             selection=selection,
-            progress=progress,
+            running=runs,
         )
+    if runs.team.process != 0:
+        return  # process 0 writes and prints
     for line in _policy_notes(data):
         note(f"note: {line}")
     text = render(data, beside_published=files.scores is None)
     if folder is not None:
+        clear_leftovers(folder)
         for instance in data.instance.values:
             figure = plot_load_sweep(data, instance)
-            write_whole(folder / f"{instance}.png", lambda path, figure=figure: figure.savefig(path, dpi=150))
+            write_whole(folder / f"{instance}.png", functools.partial(figure.savefig, dpi=150))
         write_whole(folder / "table.txt", lambda path: Path(path).write_text(text + "\n", encoding="utf-8"))
         save(data, folder / "sweep.nc")
     give(text, json_file, "sweep", data, rows(data))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
@@ -29,8 +30,53 @@ def progress_bar(what: str, unit: str = "arrivals") -> Iterator[Callable[[int, i
         yield update
 
 
-def use_all_cores() -> None:
-    """Gives JAX one CPU device per core, unless the user has said otherwise; replicas are shared among them."""
+@contextmanager
+def bars(what: str, unit: str, shown: bool = True) -> Iterator[Callable]:
+    """Yields a view of a run (see `lagjax.runs.progress`): a bar for all of it and one for the cell that moved last.
+
+    On a terminal, and in a notebook where ipywidgets is installed.
+    """
+    if not shown:
+        yield lambda status: None
+        return
+    from tqdm import TqdmWarning
+    from tqdm.auto import tqdm as chosen
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TqdmWarning)  # no ipywidgets: a bar of text
+        whole, cell = (
+            chosen(desc=d, unit=unit, unit_scale=True, leave=False, position=i) for i, d in enumerate((what, ""))
+        )
+    current, before = "", 0.0
+    with whole, cell:
+
+        def view(status):
+            nonlocal current, before
+            whole.total = status.work
+            if status.event == "kept":
+                before += status.job.work
+                whole.initial = before  # no part of the rate
+                whole.n = status.done
+                whole.refresh()
+                return
+            whole.set_postfix_str(f"{status.ended}/{status.jobs} cells", refresh=False)
+            whole.update(status.done - whole.n)
+            if status.event == "finished":
+                whole.refresh()
+            if status.job.name != current:
+                current = status.job.name
+                cell.reset(total=status.job.work)
+                cell.set_description(current)
+            cell.update(status.share * status.job.work - cell.n)
+
+        yield view
+
+
+def use_all_cores(start: bool = True) -> None:
+    """Gives JAX one CPU device per core, unless the user has said otherwise; replicas are shared among them.
+
+    With `start` false JAX is left to start later, as processes that join others must.
+    """
     import jax
 
     said = (
@@ -40,6 +86,8 @@ def use_all_cores() -> None:
     with suppress(RuntimeError):  # JAX already runs in this process: its devices are what they are
         if not said:
             jax.config.update("jax_num_cpu_devices", cores)
+    if not start:
+        return
     try:
         jax.local_devices()
     except (AssertionError, RuntimeError) as error:

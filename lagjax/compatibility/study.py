@@ -16,6 +16,7 @@ from lagjax.compatibility.graph import Graph, Margin, check_load
 from lagjax.compatibility.model import LEVELS
 from lagjax.compatibility.policies import ALL, Policy
 from lagjax.compatibility.run import bundle_means, simulate, trace
+from lagjax.engine.devices import device_name
 from lagjax.errors import InputError
 from lagjax.results import provenance
 from lagjax.stats import Estimate, estimate
@@ -164,7 +165,7 @@ def dataset(cases: Sequence[Case], *, seed: int) -> xr.Dataset:
     }
     attributes = {
         "title": "Occupancy under compatibility constraints beside the mean field",
-        **provenance(seed=seed, selection="none"),
+        **provenance(seed=seed, selection="none", device=device_name()),
         "configuration": json.dumps([{k: v for k, v in row.items() if k != "rows"} for row in rows]),
     }
     return xr.Dataset(variables, {"level": np.arange(1, LEVELS + 1)}, attributes)

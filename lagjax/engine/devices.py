@@ -48,3 +48,8 @@ def compiler_options(platform: str) -> dict:
 def default_block(platform: str) -> int:
     """Arrivals drawn and tallied together: on the CPU a longer block amortises the counts, on GPUs it is traffic."""
     return 128 if platform == "cpu" else 32
+
+
+def device_name() -> str:
+    """What the local devices are called, for results to name."""
+    return str(jax.local_devices()[0].device_kind)

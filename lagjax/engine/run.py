@@ -14,6 +14,7 @@ from jax import lax
 from lagjax.engine import tally
 from lagjax.engine.checks import MOST_REPLICAS, whole_number
 from lagjax.engine.devices import compiler_options, default_block, place_replicas
+from lagjax.engine.pause import Pause, Save
 from lagjax.errors import InputError
 from lagjax.instance import Instance
 from lagjax.models import loss, streams
@@ -54,11 +55,14 @@ def simulate(
     arrivals: int,
     warmup: int = 0,
     replicas: int = 1024,
+    first_replica: int = 0,
     seed: int = 0,
     devices: Sequence[jax.Device] | None = None,
     block: int | None = None,
     chunk: int = CHUNK,
     progress: Callable[[int], object] | None = None,
+    resume: Pause | None = None,
+    save: Save | None = None,
 ) -> Counts:
     """Simulates the original system from empty, all policies on the same arrivals and durations.
 
@@ -72,36 +76,72 @@ def simulate(
       policies: at least one; all must be built for this instance's V and R.
       arrivals, warmup: tasks per replica.
       replicas: B, independent replicas.
+      first_replica: number of the first of them: a batch cut in two has the same replicas.
       seed: in [0, 2^64).
       devices: JAX devices to share the replicas; all local devices by default, as many as divide B.
       block: arrivals drawn at a time, a multiple of 32; by default what suits the devices.
       chunk: blocks per call of the compiled program.
       progress: called after every chunk with the arrivals (times policies and replicas) done in it.
+      resume: where an interrupted run of the same arguments stood; it goes on from there, bitwise as if it had not stopped.
+      save: called between two chunks, to keep that.
 
     Raises:
       InputError: an argument outside its range, or a policy of another shape.
     """
     _check(instance, policies, arrivals, warmup, replicas, tally.WORD if block is None else block, chunk)
+    whole_number("first_replica", first_replica, 0, MOST_REPLICAS - replicas)
     placed = place_replicas(replicas, devices)
     block = default_block(placed.platform) if block is None else block
     tables, layouts = policy_tables(list(policies))
     arrival_laws, tables = placed.everywhere((loss.arrival_tables(instance), tables))
     k = instance.servers_per_task
-    numbers = np.arange(replicas)
+    numbers = np.arange(first_replica, first_replica + replicas)
     keys = placed.by_replica(streams.replica_keys(seed, streams.EXOGENOUS, numbers))
     random_ties = tables.even is not None or tables.tier is not None
     tie_keys = placed.by_replica(streams.replica_keys(seed, streams.TIES, numbers)) if random_ties else None
-    carry = placed.by_replica(_empty(arrival_laws, tables, replicas))
+    empty = _empty(arrival_laws, tables, replicas)
+    begin, carry = (0, empty) if resume is None else _resumed(resume, empty, block)
+    carry = placed.by_replica(carry)
     window = np.array([warmup, warmup + arrivals], dtype=np.uint32)
     advance = _program(k, block, tuple(compiler_options(placed.platform).items()))
     blocks = -(-(warmup + arrivals) // block)
-    for first in range(0, blocks, chunk):
+    for first in range(begin, blocks, chunk):
         last = min(first + chunk, blocks)
         carry = advance(carry, arrival_laws, tables, keys, tie_keys, window, np.uint32(first), np.uint32(last))
         if progress is not None:
             jax.block_until_ready(carry)
             progress((last - first) * block * replicas * len(policies))
+        if save is not None and last < blocks:
+            save(last * block, functools.partial(_leaves, carry))
     return _to_host(carry, layouts, arrivals, k)
+
+
+def batch_bytes(instance: Instance, policies: Sequence[Policy], block: int | None = None) -> int:
+    """Bytes of device memory that one replica takes in `simulate`, from the shapes, rounded up.
+
+    The state and counts twice (the run's own, and a copy on its way to the host), and a block's draws and slots.
+    """
+    block = default_block(jax.default_backend()) if block is None else block
+    tables, _ = policy_tables(list(policies))
+    laws = loss.arrival_tables(instance)
+    carry = jax.eval_shape(lambda: _empty(laws, tables, 1))
+    k = instance.servers_per_task
+    slots = len(policies) * k * np.dtype(loss.smallest_unsigned(instance.num_servers)).itemsize
+    drawn = 24 + 16 * (k + k % 2) + slots  # words, mark, type, hold and gap; ties as drawn and as stacked; slots
+    return 2 * sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(carry)) + block * drawn
+
+
+def _leaves(carry):
+    return [np.asarray(x) for x in jax.device_get(jax.tree.leaves(carry))]
+
+
+def _resumed(pause, empty, block):
+    """The block to go on with, and the carry; `empty` says what it must look like."""
+    expected, structure = jax.tree.flatten(empty)
+    shapes = [(x.shape, x.dtype) for x in expected]
+    if pause.done % block or [(x.shape, x.dtype) for x in pause.arrays] != shapes:
+        raise InputError("the run to resume was of another size or kind; start it anew")
+    return pause.done // block, jax.tree.unflatten(structure, pause.arrays)
 
 
 def _empty(arrival_laws, tables, replicas):

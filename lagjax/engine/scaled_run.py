@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ import numpy as np
 from lagjax.engine.checks import MOST_REPLICAS, whole_number
 from lagjax.engine.devices import place_replicas
 from lagjax.engine.drive import driver
+from lagjax.engine.pause import Pause, Save
 from lagjax.errors import InputError
 from lagjax.instance import Instance
 from lagjax.models import scaled, streams
@@ -49,12 +51,15 @@ def simulate_scaled(
     steps: int,
     warmup: int = 0,
     replicas: int = 128,
+    first_replica: int = 0,
     seed: int = 0,
     start=None,
     most_dispatchers: int | None = None,
     devices: Sequence[jax.Device] | None = None,
     chunk: int = CHUNK,
     progress: Callable[[int], object] | None = None,
+    resume: Pause | None = None,
+    save: Save | None = None,
 ) -> tuple[Window, Window]:
     """Simulates the (m,n)-scaled system of one policy and counts two windows: the first and the second half of `steps`.
 
@@ -69,6 +74,7 @@ def simulate_scaled(
       dispatchers: m; m n is at most 2^25.
       steps, warmup: steps counted (at least 2) and dropped before them, per replica.
       replicas: B.
+      first_replica: number of the first of them: a batch cut in two has the same replicas.
       seed: in [0, 2^64).
       start: (R, d+1) fluid state to start from, rounded to whole copies: start[r, i] of the copies of server r have i steps of
         service left, start[r, 0] are free, rows sum to 1 (such as `lagjax.fluid.lp_fixed_point`); by default all are free.
@@ -76,6 +82,8 @@ def simulate_scaled(
       devices: JAX devices to share the replicas; all local devices by default, as many as divide B.
       chunk: most steps per call of the compiled program.
       progress: called with the steps (times replicas and dispatchers) done in each chunk.
+      resume: where an interrupted run of the same arguments stood; it goes on from there, bitwise as if it had not stopped.
+      save: called between two chunks, to keep that.
 
     Raises:
       InputError: an argument outside its range.
@@ -83,21 +91,47 @@ def simulate_scaled(
     check_size(instance, policy, copies, dispatchers, replicas)
     for field, value, least in (("steps", steps, 2), ("warmup", warmup, 0), ("chunk", chunk, 1)):
         whole_number(field, value, least, MOST_STEPS)
-    state, advance = _set_up(instance, policy, copies, dispatchers, replicas, seed, start, most_dispatchers, devices)
+    whole_number("first_replica", first_replica, 0, MOST_REPLICAS - replicas)
+    numbers = np.arange(first_replica, first_replica + replicas)
+    state, advance = _set_up(instance, policy, copies, dispatchers, numbers, seed, start, most_dispatchers, devices)
     longest = max(1, min(chunk, (2**31 - 1) // (copies * dispatchers)))  # a chunk's counts fit 32 bits
-    windows, now = [], 0
-    for length in (warmup, steps // 2, steps - steps // 2):
-        sums = [np.zeros(shape, np.int64) for shape in _count_shapes(instance, replicas)]
-        for first in range(now, now + length, longest):
-            last = min(first + longest, now + length)
-            state, counts = advance(state, first, last)
-            for total, part in zip(sums, jax.device_get(counts), strict=True):
-                total += part
-            if progress is not None:
-                progress((last - first) * replicas * dispatchers)
-        now += length
-        windows.append(Window(sums[0], sums[1], sums[2], length))
-    return windows[1], windows[2]
+    shapes = _count_shapes(instance, replicas)
+    sums = [[np.zeros(shape, np.int64) for shape in shapes] for _ in range(3)]
+    ends = np.cumsum((warmup, steps // 2, steps - steps // 2))
+    now = 0
+    if resume is not None:
+        now, state, sums = _resumed(resume, state, sums)
+    while now < ends[-1]:
+        window = int(np.searchsorted(ends, now, side="right"))
+        last = min(now + longest, int(ends[window]))
+        state, counts = advance(state, now, last)
+        for total, part in zip(sums[window], jax.device_get(counts), strict=True):
+            total += part
+        if progress is not None:
+            progress((last - now) * replicas * dispatchers)
+        now = last
+        if save is not None and now < ends[-1]:
+            save(now, functools.partial(_leaves, state, sums))
+    first, second = (
+        Window(part[0], part[1], part[2], length) for part, length in zip(sums[1:], np.diff(ends).tolist(), strict=True)
+    )
+    return first, second
+
+
+def _leaves(state, sums):
+    return [np.asarray(x) for x in jax.device_get(jax.tree.leaves(state))] + [x.copy() for part in sums for x in part]
+
+
+def _resumed(pause, state, sums):
+    """The step to go on from, the state and the sums; those given say what they must look like."""
+    placed = jax.tree.leaves(state)
+    expected = [(x.shape, x.dtype) for x in [*placed, *(x for part in sums for x in part)]]
+    if [(x.shape, x.dtype) for x in pause.arrays] != expected:
+        raise InputError("the run to resume was of another size or kind; start it anew")
+    leaves = [jax.device_put(x, like.sharding) for x, like in zip(pause.arrays, placed, strict=False)]
+    counts = iter([np.array(x) for x in pause.arrays[len(placed) :]])
+    state = jax.tree.unflatten(jax.tree.structure(state), leaves)
+    return pause.done, state, [[next(counts) for _ in part] for part in sums]
 
 
 def trace_scaled(
@@ -131,7 +165,8 @@ def trace_scaled(
     whole_number("every", every, 1, MOST_STEPS)
     if start is None:
         start = np.eye(1, instance.max_duration + 1).repeat(instance.num_servers, axis=0)
-    state, advance = _set_up(instance, policy, copies, dispatchers, replicas, seed, start, most_dispatchers, devices)
+    numbers = np.arange(replicas)
+    state, advance = _set_up(instance, policy, copies, dispatchers, numbers, seed, start, most_dispatchers, devices)
 
     def states(state):
         for now in range(0, steps + 1, every):
@@ -160,6 +195,14 @@ def check_size(instance: Instance, policy: Policy, copies: int, dispatchers: int
     check_shape(policy, instance)
 
 
+def replica_bytes(instance: Instance, policy: Policy, copies: int, dispatchers: int) -> int:
+    """Bytes of device memory that one replica takes in `simulate_scaled`: its state and counts, and as much again thrice."""
+    tables = scaled.scaled_tables(instance, policy, copies, dispatchers, dispatchers)
+    state = jax.eval_shape(lambda: scaled.empty(tables, 1))
+    counts = sum(4 * int(np.prod(shape)) for shape in _count_shapes(instance, 1))
+    return 4 * (counts + sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(state)))
+
+
 def check_start(instance: Instance, start) -> None:
     """Raises InputError unless `start` is a fluid state of the instance: (R, d+1), nothing negative, rows that sum to 1."""
     start, shape = np.asarray(start), (instance.num_servers, instance.max_duration + 1)
@@ -174,8 +217,9 @@ def check_start(instance: Instance, start) -> None:
         raise InputError(f"start's row {row} sums to {start[row].sum():g}; every row sums to 1")
 
 
-def _set_up(instance, policy, copies, dispatchers, replicas, seed, start, most_dispatchers, devices):
+def _set_up(instance, policy, copies, dispatchers, numbers, seed, start, most_dispatchers, devices):
     """The state at step 0, and advance(state, first, last): the state at step `last` and what was counted on the way."""
+    replicas = len(numbers)
     placed = place_replicas(replicas, devices)
     tables = scaled.scaled_tables(instance, policy, copies, dispatchers, most_dispatchers or dispatchers)
     if start is None:
@@ -185,7 +229,6 @@ def _set_up(instance, policy, copies, dispatchers, replicas, seed, start, most_d
         state = scaled.filled(tables, start, replicas)
     with jax.enable_x64(True):  # the weights stay float64
         tables = placed.everywhere(tables)
-    numbers = np.arange(replicas)
     keys = scaled.Keys(
         *(streams.replica_keys(seed, s, numbers) for s in (streams.EXOGENOUS, streams.PARTITION, streams.TIES))
     )

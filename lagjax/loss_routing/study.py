@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import xarray as xr
 
+from lagjax.engine.devices import device_name
 from lagjax.errors import InputError
 from lagjax.loss_routing.bounds import relaxation_bounds
 from lagjax.loss_routing.exact import exact_loss, least_loss
@@ -89,7 +90,7 @@ def compare_routing(
     system = systems[0]
     data.attrs = {
         "title": "Loss of routing policies for parallel finite queues",
-        **provenance(seed=seed, selection="none"),
+        **provenance(seed=seed, selection="none", device=device_name()),
         "configuration": json.dumps(
             {
                 "servers": system.servers.tolist(),

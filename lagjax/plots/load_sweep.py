@@ -20,38 +20,68 @@ def plot_load_sweep(data: xr.Dataset, instance: str) -> Figure:
 
     The figure is free of any graphical backend; save it with `figure.savefig(path)`.
     """
-    one = data.sel(instance=instance).dropna("load", subset=["occ_ub"])
-    load = one["load"].values
     figure = Figure(figsize=(11, 4.4), layout="constrained")
     rewards, percents = figure.subplots(1, 2)
-    for key, label, dash in BOUNDS:
-        rewards.plot(load, one[key], color="black", linestyle=dash, linewidth=1.2, label=label)
-    percents.axhline(100, color="black", linewidth=1.2)
-    percents.annotate(
-        "OCC-UB", (0.01, 100), xycoords=("axes fraction", "data"), xytext=(0, 3), textcoords="offset points", fontsize=8
-    )
-    for i, policy in enumerate(data.policy.values):
-        colour, marker = STYLE[i % len(STYLE)]
-        of = one.sel(policy=policy)
-        # The first policy lies on top; those beneath are drawn wider, so that equal curves show as a rim.
-        style = {
-            "color": colour,
-            "marker": marker,
-            "markersize": 4 + 0.9 * i,
-            "linewidth": 1.2 + 0.5 * i,
-            "zorder": 3 - i / 10,
-        }
-        rewards.errorbar(load, of.reward_per_step, yerr=np.nan_to_num(of.reward_ci95), label=plain(policy), **style)
-        percents.errorbar(load, of.percent_of_occ_ub, yerr=np.nan_to_num(of.percent_ci95), capsize=2, **style)
-    rewards.set(ylabel="reward per step", ylim=(0, None))
-    percents.set(ylabel="reward, % of OCC-UB")
-    for axes in (rewards, percents):
-        axes.set_xlabel("load ρ")
-        axes.grid(alpha=0.25)
-        axes.spines[["top", "right"]].set_visible(False)
+    draw_rewards(rewards, data, instance)
+    draw_percents(percents, data, instance)
     figure.suptitle(plain(instance))
     figure.legend(*rewards.get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False, fontsize=9)
     return figure
+
+
+def draw_rewards(axes, data: xr.Dataset, instance: str) -> None:
+    """Draws reward per step with the three bounds."""
+    one = _run(data, instance)
+    for key, label, dash in BOUNDS:
+        axes.plot(one["load"].values, one[key], color="black", linestyle=dash, linewidth=1.2, label=label)
+    for policy, style in _styles(data):
+        of = one.sel(policy=policy)
+        axes.errorbar(
+            one["load"].values, of.reward_per_step, yerr=np.nan_to_num(of.reward_ci95), label=plain(policy), **style
+        )
+    axes.set(ylabel="reward per step", ylim=(0, None))
+    _finish(axes)
+
+
+def draw_percents(axes, data: xr.Dataset, instance: str) -> None:
+    """Draws percent of OCC-UB with intervals."""
+    one = _run(data, instance)
+    axes.axhline(100, color="black", linewidth=1.2)
+    axes.annotate(
+        "OCC-UB", (0.01, 100), xycoords=("axes fraction", "data"), xytext=(0, 3), textcoords="offset points", fontsize=8
+    )
+    for policy, style in _styles(data):
+        of = one.sel(policy=policy)
+        interval = np.nan_to_num(of.percent_ci95)
+        axes.errorbar(one["load"].values, of.percent_of_occ_ub, yerr=interval, capsize=2, label=plain(policy), **style)
+    axes.set(ylabel="reward, % of OCC-UB")
+    _finish(axes)
+
+
+def _run(data, instance):
+    return data.sel(instance=instance).dropna("load", subset=["occ_ub"])
+
+
+def _styles(data):
+    """The first policy lies on top; those beneath are drawn wider, so that equal curves show as a rim."""
+    for i, policy in enumerate(data.policy.values):
+        colour, marker = STYLE[i % len(STYLE)]
+        yield (
+            policy,
+            {
+                "color": colour,
+                "marker": marker,
+                "markersize": 4 + 0.9 * i,
+                "linewidth": 1.2 + 0.5 * i,
+                "zorder": 3 - i / 10,
+            },
+        )
+
+
+def _finish(axes):
+    axes.set_xlabel("load ρ")
+    axes.grid(alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
 
 
 def plain(name) -> str:

@@ -28,7 +28,7 @@ def test_converge_writes_table_plot_and_dataset(lagjax, tmp_path):
     code, out, err = lagjax("converge", "priority", "--copies", "1,16", *SMALL, "--out", "results")
     assert code == 0, err
     folder = tmp_path / "results"
-    assert {p.name for p in folder.iterdir()} == {"converge.png", "table.txt", "converge.nc"}
+    assert {p.name for p in folder.iterdir()} == {"converge.png", "table.txt", "converge.nc", "run"}
     assert (folder / "table.txt").read_text() == out
     data = load(folder / "converge.nc")
     assert list(data.copies) == [1, 16] and list(data.dispatchers) == [1, 4]

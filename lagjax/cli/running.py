@@ -1,0 +1,119 @@
+"""The options that say where and how a study runs; no result depends on them."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lagjax.cli.terminal import bars, note, use_all_cores
+from lagjax.errors import InputError, Interrupted
+
+SHOWN = ("auto", "bar", "lines", "none")
+
+Workers = Annotated[
+    int | None,
+    typer.Option(help="Local Dask workers, one core or GPU each; 0 for as many as there are. [default: no workers]"),
+]
+Scheduler = Annotated[
+    str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler whose workers run the cells, as tcp://host:8786.")
+]
+Processes = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WHERE",
+        help="This process is one of many that share every cell: auto (Slurm and others) or HOST:PORT,NUMBER,COUNT.",
+    ),
+]
+Memory = Annotated[
+    str | None,
+    typer.Option(help="Most memory for arrays, as 4GiB; batches are cut to fit. [default: half of what is free]"),
+]
+Shown = Annotated[
+    str, typer.Option("--progress", help="bar, lines, none, or auto: a bar on a terminal and nothing in a pipe.")
+]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Forget what the folder holds of an earlier run.")]
+
+
+@dataclasses.dataclass(frozen=True)
+class RunOptions:
+    """The options, as given."""
+
+    workers: Workers = None
+    scheduler: Scheduler = None
+    processes: Processes = None
+    memory: Memory = None
+    progress: Shown = "auto"
+    fresh: Fresh = False
+
+
+AS_USUAL = RunOptions()
+
+
+def begin(options: RunOptions) -> None:
+    """Checks the options and starts JAX the way that they ask for."""
+    if options.progress not in SHOWN:
+        raise InputError(f"--progress is '{options.progress}'; choose from {', '.join(SHOWN)}")
+    ways = [f"--{name}" for name in ("workers", "scheduler", "processes") if getattr(options, name) is not None]
+    if len(ways) > 1:
+        raise InputError(f"{' and '.join(ways)} are both given; choose one")
+    if options.workers is not None and options.workers < 0:
+        raise InputError(f"--workers is {options.workers}; give a whole number, 0 or more")
+    if options.memory is not None:
+        from lagjax.runs.memory import parse_bytes
+
+        parse_bytes(options.memory)
+    if options.workers is not None or options.scheduler is not None:
+        import jax
+
+        from lagjax.runs.cluster import check_installed
+
+        check_installed()
+        jax.config.update("jax_platforms", "cpu")  # accelerators belong to the workers
+        return
+    use_all_cores(start=options.processes is None)
+    if options.processes is not None:
+        from lagjax.runs.team import join
+
+        join(options.processes)
+
+
+@contextmanager
+def running(options: RunOptions, folder: Path | None, what: str, unit: str) -> Iterator:
+    """Yields the `Running` that the options describe, with progress shown; says how to go on where it is interrupted."""
+    from lagjax.runs.cluster import local_workers
+    from lagjax.runs.memory import parse_bytes
+    from lagjax.runs.progress import lines
+    from lagjax.runs.running import Running
+    from lagjax.runs.team import ALONE, joined
+
+    shown = options.progress
+    if shown == "auto":
+        shown = "bar" if sys.stderr.isatty() else "none"
+    views = [lines(note, unit)] if shown == "lines" else []
+    with bars(what, unit, shown == "bar") as view:
+        try:
+            yield Running(
+                out=folder,
+                fresh=options.fresh,
+                memory=None if options.memory is None else parse_bytes(options.memory),
+                workers=local_workers() if options.workers == 0 else options.workers,
+                scheduler=options.scheduler,
+                team=ALONE if options.processes is None else joined(),
+                views=[*views, view],
+                warn=lambda line: note(f"note: {line}"),
+                command=["lagjax", *sys.argv[1:]],
+                unit=unit,
+            )
+        except KeyboardInterrupt:
+            if folder is not None:
+                raise Interrupted(
+                    f"interrupted; what is finished is kept in {folder}{os.sep}, the same command goes on from there"
+                ) from None
+            raise

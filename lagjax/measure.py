@@ -1,0 +1,100 @@
+"""From exact counts to a cell: rewards per step, and the bounds at the blocking that was measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from lagjax.engine.devices import device_name
+from lagjax.engine.run import Counts
+from lagjax.instance import Instance
+from lagjax.lp import SELECTIONS, occ_bound, occ_upper_bound, solve_kiid
+from lagjax.policies import Policy, build_policy, strict_order
+from lagjax.results import Cell, check_served
+
+DEFAULT_ARRIVALS = 6144  # tasks counted per replica when the caller names no number of steps
+WARMUP_SERVICES = 10  # mean service times simulated from empty and dropped, and at least d steps
+
+
+class Sums(NamedTuple):
+    """What is kept of the counts of some replicas.
+
+    Attributes:
+      earned: (P, B) reward of the counted tasks.
+      blocked: (B,) int64 tasks lost.
+      served: (P, V, R) int64 servers given, summed over replicas.
+    """
+
+    earned: np.ndarray
+    blocked: np.ndarray
+    served: np.ndarray
+
+
+def arrivals_and_warmup(instance: Instance, steps: int | None) -> tuple[int, int]:
+    """Returns tasks counted and dropped per replica for a number of steps (None: the default number of tasks)."""
+    counted = DEFAULT_ARRIVALS if steps is None else max(1, math.ceil(steps * instance.total_rate - 1e-9))
+    dropped = max(WARMUP_SERVICES * instance.mean_duration.max(), instance.max_duration)
+    return counted, math.ceil(dropped * instance.total_rate)
+
+
+def summed(instance: Instance, counts: Counts) -> Sums:
+    """Reduces exact counts, the same way for every replica whatever stands beside it."""
+    earned = np.zeros((counts.served.shape[0], counts.served.shape[-1]))
+    for v, r in zip(
+        *np.nonzero(instance.scores), strict=True
+    ):  # in this order: a contraction's may depend on the shape
+        earned += instance.scores[v, r] * counts.served[:, v, r]
+    return Sums(earned, counts.blocked.sum(axis=0, dtype=np.int64), counts.served.sum(axis=3, dtype=np.int64))
+
+
+def joined(parts: Sequence[Sums]) -> Sums:
+    """The sums of all replicas, from those of consecutive parts."""
+    earned, blocked = (np.concatenate([part[i] for part in parts], axis=-1) for i in range(2))
+    return Sums(earned, blocked, np.sum([part.served for part in parts], axis=0))
+
+
+def measure(instance: Instance, policies: Sequence[Policy], counts: Counts, *, warmup: int = 0, steps=None) -> Cell:
+    """Turns exact counts into rewards per step and compares them with the bounds at the blocking that was measured."""
+    return measured(instance, policies, summed(instance, counts), counts.arrivals, warmup, steps)
+
+
+def measured(instance: Instance, policies, sums: Sums, arrivals: int, warmup: int, steps: int | None) -> Cell:
+    """`measure`, from what is kept of the counts."""
+    per_step = instance.total_rate / arrivals
+    blocked = sums.blocked / arrivals
+    check_served(blocked)
+    occ_ub, slope = occ_bound(instance, float(blocked.mean()))
+    return Cell(
+        instance=instance,
+        policies=tuple(policies),
+        reward=sums.earned * per_step,
+        blocked=blocked,
+        assigned=sums.served / blocked.size * per_step,
+        occ_ub=occ_ub,
+        occ_ub_0=occ_upper_bound(instance, 0.0),
+        kiid_ub=solve_kiid(instance).objective,
+        occ_slope=slope,
+        steps=round(arrivals / instance.total_rate) if steps is None else int(steps),
+        warmup=round(warmup / instance.total_rate),
+        selection_matters=np.array([_selection_matters(policy.name, instance) for policy in policies]),
+        device=device_name(),
+    )
+
+
+def _selection_matters(name, instance):
+    """Whether the LP behind a named policy has several optima that make different policies (Lag, Appendix A)."""
+    if name not in ("lag", "alg-sc-lp"):
+        return False
+    alike = np.unique(instance.scores, axis=1, return_inverse=True)[1].ravel()  # servers with equal scores
+    first, *others = (build_policy(name, instance, selection) for selection in SELECTIONS)
+    return not all(_same_choice(first, other, alike) for other in others)
+
+
+def _same_choice(one, other, alike):
+    order, another = strict_order(one), strict_order(other)
+    if order is not None and another is not None:
+        return np.array_equal(alike[np.argsort(order, axis=1)], alike[np.argsort(another, axis=1)])
+    return np.array_equal(one.tier, other.tier) and np.allclose(one.weight, other.weight, atol=1e-3)

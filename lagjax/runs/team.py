@@ -1,0 +1,106 @@
+"""Processes that do one run together: who leads, and how shares come together. One process is a team of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lagjax.errors import InputError, RunError
+from lagjax.runs.job import alone
+
+
+class Team(NamedTuple):
+    """Attributes:
+    process, processes: this one's number, and how many there are; 0 leads, and alone writes.
+    gather: see `lagjax.runs.job.Watch`.
+    lead: lead(work) lets process 0 do something and returns its result, plain values, in all; an error is raised in all.
+    """
+
+    process: int
+    processes: int
+    gather: Callable[[Callable[[], bytes]], list[bytes]]
+    lead: Callable[[Callable[[], Any]], Any]
+
+
+ALONE = Team(0, 1, alone, lambda work: work())
+
+
+def join(where: str) -> None:
+    """Makes this process one of many, before JAX starts.
+
+    Args:
+      where: "auto" where a launcher that JAX knows (Slurm, Open MPI, Kubernetes, TPU pods) started the processes; else
+        HOST:PORT,NUMBER,COUNT: where process 0 listens, which process this is, and how many there are.
+
+    Raises:
+      InputError: the text is neither, or the processes do not find each other.
+    """
+    import jax
+
+    try:
+        if where == "auto":
+            jax.distributed.initialize()
+            return
+        address, number, count = where.split(",")
+        jax.distributed.initialize(address, int(count), int(number))
+    except ValueError as error:
+        raise InputError(f"--processes '{where}': {error}; write auto, or HOST:PORT,NUMBER,COUNT") from None
+    except RuntimeError as error:
+        raise InputError(f"--processes '{where}': the processes do not find each other ({error})") from None
+
+
+def joined() -> Team:
+    """The team that `join` made this process part of."""
+    import jax
+    from jax.experimental import multihost_utils
+
+    def every(data: bytes) -> list[bytes]:
+        with _stdout_to_stderr():
+            sizes = multihost_utils.process_allgather(np.array([len(data)], np.int32)).ravel()
+            padded = np.zeros(max(int(sizes.max()), 1), np.uint8)
+            padded[: len(data)] = np.frombuffer(data, np.uint8)
+            rows = multihost_utils.process_allgather(padded)
+        return [rows[i, :size].tobytes() for i, size in enumerate(sizes)]
+
+    def gather(work):
+        done = every(_tried(work))
+        for process, data in enumerate(done):
+            if data[:1] == b"!":
+                raise RunError(f"process {process}: {data[1:].decode()}")
+        return [data[1:] for data in done]
+
+    def lead(work):
+        mine = _tried(lambda: json.dumps(work()).encode()) if jax.process_index() == 0 else b""
+        data = every(mine)[0]
+        if data[:1] == b"!":
+            raise InputError(data[1:].decode())
+        return json.loads(data[1:])
+
+    return Team(jax.process_index(), jax.process_count(), gather, lead)
+
+
+def _tried(work):
+    """What the work gives, or what went wrong, marked: nobody may wait for a process that has given up."""
+    try:
+        return b"." + work()
+    except Exception as error:
+        return b"!" + (str(error) or repr(error)).encode()
+
+
+@contextmanager
+def _stdout_to_stderr():
+    """The CPU's collectives print to stdout, which is for results."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
