@@ -10,6 +10,7 @@ import numpy as np
 
 from lagjax.engine.devices import device_name
 from lagjax.engine.run import Counts
+from lagjax.exact import known_optimum
 from lagjax.instance import Instance
 from lagjax.lp import SELECTIONS, occ_bound, occ_upper_bound, solve_kiid
 from lagjax.policies import Policy, build_policy, strict_order
@@ -76,6 +77,7 @@ def measured(instance: Instance, policies, sums: Sums, arrivals: int, warmup: in
         occ_ub=occ_ub,
         occ_ub_0=occ_upper_bound(instance, 0.0),
         kiid_ub=solve_kiid(instance).objective,
+        optimum=known_optimum(instance),
         occ_slope=slope,
         steps=round(arrivals / instance.total_rate) if steps is None else int(steps),
         warmup=round(warmup / instance.total_rate),

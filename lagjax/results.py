@@ -19,7 +19,7 @@ from lagjax.stats import estimate, percent_of_bound
 
 ROW_KEYS = (
     "instance", "load", "policy", "reward_per_step", "reward_ci95", "percent_of_occ_ub", "percent_ci95", "blocking",
-    "occ_ub", "occ_ub_0", "kiid_ub", "steps", "replicas",
+    "occ_ub", "occ_ub_0", "kiid_ub", "steps", "replicas", "percent_of_optimum", "optimal_reward",
 )  # fmt: skip
 
 
@@ -33,6 +33,7 @@ class Cell(NamedTuple):
       blocked: (B,) fraction of tasks lost, the same under every policy.
       assigned: (P, V, R) servers given per step, by task type and server, mean over replicas.
       occ_ub, occ_ub_0, kiid_ub: OPT(OCC-LP(B_hat)), OPT(OCC-LP(0)), OPT(KIID), reward per step.
+      optimum: reward per step of the best policy, or None where it is not known (`lagjax.exact.known_optimum`).
       occ_slope: d OPT(OCC-LP(B)) / dB at B_hat.
       steps, warmup: steps counted and dropped per replica.
       selection_matters: (P,) whether the LP that made a policy has several optima that make different ones.
@@ -47,6 +48,7 @@ class Cell(NamedTuple):
     occ_ub: float
     occ_ub_0: float
     kiid_ub: float
+    optimum: float | None
     occ_slope: float
     steps: int
     warmup: int
@@ -64,12 +66,13 @@ def assemble(cells: Sequence[Cell], *, seed: int, selection: str) -> xr.Dataset:
     """Builds the Dataset of a sweep; combinations of instance and load that were not run are NaN.
 
     Variables over (instance, load, policy): reward_per_step, percent_of_occ_ub (of OPT(OCC-LP(B_hat))), each with its
-    `_ci95` half-width (`reward_ci95`, `percent_ci95`), and selection_matters (1 where the policy comes from an LP
-    with several optima that make different policies). Over (instance, load, policy, than): difference, the
-    paired difference of percent_of_occ_ub between two policies on the same arrivals, with difference_ci95. Over (instance,
-    load): blocking, blocking_ci95, occ_ub, occ_ub_0, kiid_ub, steps, warmup. Over (instance, load, policy, replica):
-    reward. Over (instance, load, replica): blocked. Per instance, over (load, policy, task_NAME, server_NAME): assigned_NAME,
-    servers given per step. Attributes: seed, selection, versions, device, configuration.
+    `_ci95` half-width (`reward_ci95`, `percent_ci95`), percent_of_optimum (NaN where the optimum is not known), and
+    selection_matters (1 where the policy comes from an LP with several optima that make different policies). Over
+    (instance, load, policy, than): difference, the paired difference of percent_of_occ_ub between two policies on the same
+    arrivals, with difference_ci95. Over (instance, load): blocking, blocking_ci95, occ_ub, occ_ub_0, kiid_ub,
+    optimal_reward, steps, warmup. Over (instance, load, policy, replica): reward. Over (instance, load, replica): blocked.
+    Per instance, over (load, policy, task_NAME, server_NAME): assigned_NAME, servers given per step. Attributes: seed,
+    selection, versions, device, configuration.
     """
     parts = [_cell_dataset(cell) for cell in cells]
     data = xr.merge(parts, join="outer", compat="no_conflicts", combine_attrs="drop")
@@ -89,14 +92,16 @@ def _cell_dataset(cell):
     name = cell.instance.name
     percent = percent_of_bound(cell.reward, cell.blocked, cell.occ_ub, cell.occ_slope)
     reward, share, blocking = estimate(cell.reward), estimate(percent), estimate(cell.blocked)
+    optimum = np.nan if cell.optimum is None else cell.optimum
     difference = estimate(percent[:, None] - percent[None])
     per_cell = {
         "blocking": blocking.mean, "blocking_ci95": blocking.ci95, "occ_ub": cell.occ_ub, "occ_ub_0": cell.occ_ub_0,
-        "kiid_ub": cell.kiid_ub, "steps": float(cell.steps), "warmup": float(cell.warmup),
+        "kiid_ub": cell.kiid_ub, "optimal_reward": optimum, "steps": float(cell.steps), "warmup": float(cell.warmup),
     }  # fmt: skip
     per_policy = {
         "reward_per_step": reward.mean, "reward_ci95": reward.ci95, "percent_of_occ_ub": share.mean,
-        "percent_ci95": share.ci95, "selection_matters": cell.selection_matters.astype(float),
+        "percent_ci95": share.ci95, "percent_of_optimum": 100 * reward.mean / optimum,
+        "selection_matters": cell.selection_matters.astype(float),
     }  # fmt: skip
     per_pair = {"difference": difference.mean, "difference_ci95": difference.ci95}
     names = [policy.name for policy in cell.policies]

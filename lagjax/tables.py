@@ -31,7 +31,7 @@ def percent_lines(data: xr.Dataset, instance: str) -> tuple[list[str], list[list
     """The header and the lines of `percent_table`."""
     one = data.sel(instance=instance)
     policies = [str(p) for p in data.policy.values]
-    lines = []
+    lines, known = [], bool(np.isfinite(one.optimal_reward).any())
     for load in _loads(one):
         cell = one.sel(load=load)
         shares = [_with_interval(cell, p) for p in policies]
@@ -41,10 +41,11 @@ def percent_lines(data: xr.Dataset, instance: str) -> tuple[list[str], list[list
                 *shares,
                 f"{100 * cell.blocking.item():.2f}",
                 f"{cell.occ_ub.item():.5g}",
+                *([_optimum(cell)] if known else []),
                 _best(cell, policies),
             ]
         )
-    return ["load", *policies, "blocked %", "OCC-UB", "best, lead over next"], lines
+    return ["load", *policies, "blocked %", "OCC-UB", *(["optimum"] if known else []), "best, lead over next"], lines
 
 
 def published_table(data: xr.Dataset, instance: str) -> str | None:
@@ -75,6 +76,11 @@ def _with_interval(cell, policy):
     if np.isnan(mean):
         return "-"
     return f"{mean:.2f}" + ("" if np.isnan(half) else f" ±{half:.2f}") + _dagger(cell, policy)
+
+
+def _optimum(cell):
+    share = 100 * (cell.optimal_reward / cell.occ_ub).item()
+    return f"{share:.2f}" if np.isfinite(share) else "-"
 
 
 def _dagger(cell, policy):
@@ -110,6 +116,7 @@ def _beside(cell, instance, load, policy):
 
 LEGEND = (
     "Reward as % of OCC-UB = OPT(OCC-LP(B)) at the blocking B measured, ± half-width of the 95% interval; leads are paired.\n"
+    "optimum: the best that any policy can do, on the same scale, computed where the system is small enough.\n"
     "† the policy comes from an LP with more than one optimum here: --selection vertex, interior and canonical differ."
 )
 PUBLISHED_LEGEND = f"Published (Lag, Table 3) and (ours - published); * marks more than {TOLERANCE:g} points."

@@ -11,12 +11,15 @@ import xarray as xr
 from lagjax import cells
 from lagjax.engine.run import Counts, simulate
 from lagjax.errors import InputError
-from lagjax.gallery import GALLERY, gallery, priority, specialist
+from lagjax.exact import optimum
+from lagjax.gallery import GALLERY, gallery, priority, specialist, unfriendly
 from lagjax.instance import make_instance
 from lagjax.lp import occ_bound, occ_upper_bound, solve_kiid
 from lagjax.measure import DEFAULT_ARRIVALS, arrivals_and_warmup, measure
 from lagjax.policies import build_policy, from_priorities, make_policy
+from lagjax.results import rows
 from lagjax.sweep import sweep
+from lagjax.tables import percent_table
 
 CELLS = [("specialist", 0.5), ("specialist", 0.8), ("priority", 0.3), ("priority", 0.8)]
 
@@ -190,3 +193,18 @@ def test_results_do_not_depend_on_the_number_of_devices(monkeypatch, small_sweep
     data = sweep([priority()], loads=[0.3], policies=["whittle", "lag", "greedy"], steps=3000, replicas=48, seed=1)
     both = small_sweep.sel(instance="priority", load=0.3)
     np.testing.assert_array_equal(data.reward.sel(load=0.3, instance="priority"), both.reward)
+
+
+def test_percent_of_the_optimum_where_it_is_known():
+    """Priority at load 0.5: LAG is optimal, so its interval covers 100 (fixed seed); a system too large has none."""
+    data = sweep([priority()], loads=[0.5], policies=["lag", "random"], steps=20_000, replicas=64)
+    cell = data.sel(instance="priority", load=0.5)
+    np.testing.assert_allclose(cell.optimal_reward, optimum(priority(0.5)).reward)
+    np.testing.assert_allclose(cell.percent_of_optimum, 100 * cell.reward_per_step / cell.optimal_reward)
+    half = 100 * cell.reward_ci95 / cell.optimal_reward
+    assert abs(cell.percent_of_optimum.sel(policy="lag") - 100) < 3 * half.sel(policy="lag")
+    assert cell.percent_of_optimum.sel(policy="random") < 90
+    assert "optimum" in percent_table(data, "priority")
+    data = sweep([unfriendly()], loads=[0.5], policies=["lag"], steps=300, replicas=2)
+    assert np.isnan(data.optimal_reward).all() and rows(data)[0]["percent_of_optimum"] is None
+    assert "optimum" not in percent_table(data, "unfriendly")

@@ -3,6 +3,7 @@ step of policy improvement, and bounds and prices by the number of running tasks
 
 from lagjax.exact.blocking import exact_blocking, geometric_blocking
 from lagjax.exact.improvement import Improved, improve
+from lagjax.exact.known import known_optimum
 from lagjax.exact.levels import LevelBound, level_bound, level_policy
 from lagjax.exact.optimum import Optimum, optimum
 from lagjax.exact.orders import BestOrder, best_fixed_order
@@ -19,6 +20,7 @@ __all__ = [
     "exact_blocking",
     "geometric_blocking",
     "improve",
+    "known_optimum",
     "level_bound",
     "level_policy",
     "optimum",
