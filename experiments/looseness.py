@@ -108,7 +108,8 @@ def render(row: Line) -> str:
     top = row.optimum if np.isfinite(row.optimum) else row.bound
     known = f"{row.optimum:.2f}" if np.isfinite(row.optimum) else "-"
     rest = " | ".join(map(both, (row.lag, row.tuned, row.levels)))
-    return f"| {row.instance} | {row.load:.1f} | {row.bound:.2f} | {known} | {rest} | {100 - top:.2f} | {top - row.lag[0]:.2f} |"
+    split = f"{100 - top:.2f} | {max(top - row.lag[0], 0):.2f}"
+    return f"| {row.instance} | {row.load:.1f} | {row.bound:.2f} | {known} | {rest} | {split} |"
 
 
 def draw(lines) -> None:

@@ -45,6 +45,7 @@ class LevelBound(NamedTuple):
       gap: bound less the value of the solver's solution, relative to the bound.
       server_price: (R, m) c_r(N), reward; what taking server r costs when N = 0..m-1 tasks are running.
       task_price: (V, m) ell_v(N), reward. Prices of levels too rare for the solver are those of the nearest other one.
+      share: (V, R, m) a_vrN of the solution, in [0, 1]; what decides between servers worth the same.
       level_law: (m+1,) pi_N, the stationary law of the number of running tasks.
     """
 
@@ -52,6 +53,7 @@ class LevelBound(NamedTuple):
     gap: float
     server_price: np.ndarray
     task_price: np.ndarray
+    share: np.ndarray
     level_law: np.ndarray
 
 
@@ -101,16 +103,19 @@ def solve_levels(instance: Instance, finish: float) -> LevelBound:
         )
     levels = _levels(most, float(rate.sum()), finish)
     worth = scores * share[:, None]  # (V, G), times pi_N: reward per arrival
-    bound, price, task, gap = _best_multipliers(instance.name, worth, share, size, levels, k)
+    bound, price, task, taken, gap = _best_multipliers(instance.name, worth, share, size, levels, k)
     of_server = np.empty(instance.num_servers, dtype=np.int64)
     for g, members in enumerate(groups):
         of_server[list(members)] = g
-    return LevelBound(float(rate.sum()) * bound, gap, price[of_server], task[kind], levels.law)
+    return LevelBound(
+        float(rate.sum()) * bound, gap, price[of_server], task[kind], taken[kind][:, of_server], levels.law
+    )
 
 
 def level_policy(instance: Instance) -> Policy:
     """LAG with prices that depend on the number n of running tasks: the free servers of largest s_vr - c_r(n) go first.
 
+    Servers worth the same go by their share in the program's solution, as LAG's do at one copy, then by number.
     Where durations are not geometric with one mean the prices are those of geometric durations with the mean of all tasks.
 
     Raises:
@@ -123,13 +128,14 @@ def level_policy(instance: Instance) -> Policy:
     found = solve_levels(instance, 1 / mean)
     worth = instance.scores[None] - found.server_price.T[:, None, :]  # (m, V, R)
     scale = float(np.abs(worth).max()) or 1.0
-    ranks = -tie_groups(worth.reshape(-1, worth.shape[-1]), TIE_TOLERANCE * scale).reshape(worth.shape)
+    ranks = tie_groups(worth.reshape(-1, worth.shape[-1]), TIE_TOLERANCE * scale).reshape(worth.shape)
+    share = np.round(np.moveaxis(found.share, -1, 0), 9)  # the solver's last digits decide nothing
     notes = (
         ()
         if geometric
         else (f"its prices are those of geometric durations with the mean of all tasks, {mean:.4g} steps",)
     )
-    return order_by_level(ranks, LEVELS, notes)
+    return order_by_level(share / 2 - ranks, LEVELS, notes)
 
 
 def _best_multipliers(name, worth, share, size, levels, k):
@@ -146,7 +152,7 @@ def _best_multipliers(name, worth, share, size, levels, k):
         if gap <= GAP:
             nearest = served[np.abs(np.arange(len(levels.law) - 1)[:, None] - served).argmin(axis=1)]
             cost = (task / (share[:, None] * levels.law[:-1]))[:, nearest]
-            return bound, price[:, nearest], cost, max(gap, 0.0)
+            return bound, price[:, nearest], cost, taken[:, :, nearest], max(gap, 0.0)
     raise SolverError(
         f"the bound by levels of instance '{name}' was not found: the gap left is {gap:.2g}, above {GAP:g}"
     )
