@@ -1,0 +1,130 @@
+"""Replicas side by side, all policies on the same departures; jobs counted as integers, discounted on the host in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from lagjax.engine.checks import MOST_REPLICAS, whole_number
+from lagjax.engine.devices import place_replicas
+from lagjax.engine.drive import driver
+from lagjax.errors import InputError
+from lagjax.models import streams
+from lagjax.partial_information import model
+from lagjax.partial_information.policies import Dispatching
+from lagjax.partial_information.system import System
+
+CHUNK = 128  # most slots per call of the compiled program, whose rewards wait in memory; results do not depend on it
+MOST_SLOTS = 2**32 - 1
+STARTS = ("full", "empty")
+
+
+class Tables(NamedTuple):
+    """What happens, and each policy's tables."""
+
+    slot: model.SlotTables
+    policies: tuple[model.PolicyTables, ...]
+
+
+class Keys(NamedTuple):
+    """(2, B) stream keys of what happens, and of random choices (None where no policy makes any)."""
+
+    exogenous: jax.Array
+    choices: jax.Array | None
+
+
+class Rewards(NamedTuple):
+    """What was counted, up to each of H horizons.
+
+    Attributes:
+      horizons: (H,) slots, ascending.
+      total: (H, P, B) int64 jobs taken in slots 0, ..., horizon - 1.
+      discounted: (H, P, B) float64 the same with slot t weighted by beta^t; relative rounding error below 1e-12.
+      backlog: (P, N, B) jobs at the servers after the last slot.
+    """
+
+    horizons: np.ndarray
+    total: np.ndarray
+    discounted: np.ndarray
+    backlog: np.ndarray
+
+
+def simulate_dispatching(
+    system: System,
+    policies: Sequence[Dispatching],
+    *,
+    horizons: Sequence[int] = (1000,),
+    start: str = "full",
+    replicas: int = 1024,
+    seed: int = 0,
+    devices: Sequence[jax.Device] | None = None,
+    chunk: int = CHUNK,
+    progress: Callable[[int], object] | None = None,
+) -> Rewards:
+    """Simulates all policies on the same departures, arrivals and offers.
+
+    Results depend on the system, the policies, the longest horizon, `start` and `seed` alone: bit for bit, replica i of a policy is the
+    same whatever runs beside it and however the work is cut.
+
+    Args:
+      system: what to simulate.
+      policies: at least one, built for this system.
+      horizons: slots after which sums are given, ascending; the last one ends the run.
+      start: "full" (every server was just filled, in the slot before the first) or "empty".
+      replicas: B.
+      seed: in [0, 2^64).
+      devices: JAX devices to share the replicas; all local devices by default, as many as divide B.
+      chunk: most slots per call of the compiled program.
+      progress: called after every chunk with the slots (times policies and replicas) done in it.
+
+    Raises:
+      InputError: an argument outside its range, or a policy of another shape.
+    """
+    whole_number("chunk", chunk, 1)
+    whole_number("replicas", replicas, 1, MOST_REPLICAS)
+    for slots in horizons:
+        whole_number("horizon", slots, 1, MOST_SLOTS)
+    if not len(horizons) or np.any(np.diff(horizons) <= 0):
+        raise InputError(f"horizons {list(horizons)} do not ascend; give each once, shortest first")
+    if start not in STARTS:
+        raise InputError(f"no start '{start}'; choose from {', '.join(STARTS)}")
+    if not policies:
+        raise InputError("no policies to simulate; give at least one")
+    placed = place_replicas(replicas, devices)
+    host = tuple(model.policy_tables(system, policy) for policy in policies)
+    tables = placed.everywhere(Tables(model.slot_tables(system), host))
+    numbers = np.arange(replicas)
+    draws = any(policy.rule == "random" for policy in policies)
+    choices = streams.replica_keys(seed, streams.TIES, numbers) if draws else None
+    keys = placed.by_replica(Keys(streams.replica_keys(seed, streams.EXOGENOUS, numbers), choices))
+    jobs = system.capacity if start == "full" else 0
+    state = placed.by_replica(tuple(model.filled(t, jobs, replicas) for t in host))
+    zero = placed.by_replica(jnp.zeros((chunk, len(host), replicas), jnp.uint8))
+    run, now = driver(slot, placed), 0
+    total, discounted = np.zeros((len(host), replicas), np.int64), np.zeros((len(host), replicas))
+    totals, sums = [], []
+    for horizon in horizons:
+        while now < horizon:
+            last = min(now + chunk - now % chunk, horizon)
+            state, taken = run(state, zero, np.uint32(now), np.uint32(last), tables, keys)
+            taken = np.asarray(taken)[now % chunk :][: last - now]
+            total += taken.sum(axis=0, dtype=np.int64)
+            weights = system.discount ** np.arange(now, last, dtype=np.float64)
+            discounted += np.tensordot(weights, taken.astype(np.float64), axes=1)
+            if progress is not None:
+                progress((last - now) * replicas * len(host))
+            now = last
+        totals.append(total.copy())
+        sums.append(discounted.copy())
+    backlog = np.stack([np.asarray(s.backlog) for s in state])
+    return Rewards(np.array(horizons), np.stack(totals), np.stack(sums), backlog)
+
+
+def slot(state, taken, now, tables: Tables, keys: Keys):
+    """Runs slot number `now` and writes what was taken to its row of `taken` (chunk, P, B)."""
+    state, reward = model.step(state, now, tables.slot, tables.policies, keys.exogenous, keys.choices)
+    return tuple(state), taken.at[now % jnp.uint32(taken.shape[0])].set(jnp.stack(reward))
