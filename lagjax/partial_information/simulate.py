@@ -8,6 +8,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from lagjax.engine.checks import MOST_REPLICAS, whole_number
 from lagjax.engine.devices import place_replicas
@@ -18,8 +19,9 @@ from lagjax.partial_information import model
 from lagjax.partial_information.policies import Dispatching
 from lagjax.partial_information.system import System
 
-CHUNK = 128  # most slots per call of the compiled program, whose rewards wait in memory; results do not depend on it
-MOST_SLOTS = 2**32 - 1
+BLOCK = 16  # slots drawn together; a run ends with a whole block, of which no more is counted than asked for
+CHUNK = 32  # most blocks per call of the compiled program, whose rewards wait in memory; results do not depend on it
+MOST_SLOTS = 2**32 - BLOCK
 STARTS = ("full", "empty")
 
 
@@ -44,7 +46,7 @@ class Rewards(NamedTuple):
       horizons: (H,) slots, ascending.
       total: (H, P, B) int64 jobs taken in slots 0, ..., horizon - 1.
       discounted: (H, P, B) float64 the same with slot t weighted by beta^t; relative rounding error below 1e-12.
-      backlog: (P, N, B) jobs at the servers after the last slot.
+      backlog: (P, N, B) jobs at the servers after the block of BLOCK slots with the last one.
     """
 
     horizons: np.ndarray
@@ -78,7 +80,7 @@ def simulate_dispatching(
       replicas: B.
       seed: in [0, 2^64).
       devices: JAX devices to share the replicas; all local devices by default, as many as divide B.
-      chunk: most slots per call of the compiled program.
+      chunk: most blocks per call of the compiled program.
       progress: called after every chunk with the slots (times policies and replicas) done in it.
 
     Raises:
@@ -103,28 +105,40 @@ def simulate_dispatching(
     keys = placed.by_replica(Keys(streams.replica_keys(seed, streams.EXOGENOUS, numbers), choices))
     jobs = system.capacity if start == "full" else 0
     state = placed.by_replica(tuple(model.filled(t, jobs, replicas) for t in host))
-    zero = placed.by_replica(jnp.zeros((chunk, len(host), replicas), jnp.uint8))
-    run, now = driver(slot, placed), 0
+    zero = placed.by_replica(jnp.zeros((chunk * BLOCK, len(host), replicas), jnp.uint8))
+    run = driver(block, placed)
     total, discounted = np.zeros((len(host), replicas), np.int64), np.zeros((len(host), replicas))
     totals, sums = [], []
-    for horizon in horizons:
-        while now < horizon:
-            last = min(now + chunk - now % chunk, horizon)
-            state, taken = run(state, zero, np.uint32(now), np.uint32(last), tables, keys)
-            taken = np.asarray(taken)[now % chunk :][: last - now]
-            total += taken.sum(axis=0, dtype=np.int64)
-            weights = system.discount ** np.arange(now, last, dtype=np.float64)
-            discounted += np.tensordot(weights, taken.astype(np.float64), axes=1)
-            if progress is not None:
-                progress((last - now) * replicas * len(host))
-            now = last
-        totals.append(total.copy())
-        sums.append(discounted.copy())
+    for first in range(0, -(-horizons[-1] // BLOCK), chunk):
+        last = min(first + chunk, -(-horizons[-1] // BLOCK))
+        state, taken = run(state, zero, np.uint32(first), np.uint32(last), tables, keys)
+        taken, now = np.asarray(taken, np.float64), first * BLOCK
+        for end in (*(h for h in horizons if now < h <= last * BLOCK), min(last * BLOCK, horizons[-1])):
+            slots = np.arange(now, end, dtype=np.float64)
+            weights = np.stack([np.ones_like(slots), system.discount**slots])
+            here = now - first * BLOCK
+            plain, weighted = np.tensordot(weights, taken[here : here + len(slots)], axes=1)
+            total = total + plain.astype(np.int64)  # whole numbers far below 2^53
+            discounted = discounted + weighted
+            if end in horizons and len(slots):
+                totals.append(total)
+                sums.append(discounted)
+            now = end
+        if progress is not None:
+            progress((last - first) * BLOCK * replicas * len(host))
     backlog = np.stack([np.asarray(s.backlog) for s in state])
     return Rewards(np.array(horizons), np.stack(totals), np.stack(sums), backlog)
 
 
-def slot(state, taken, now, tables: Tables, keys: Keys):
-    """Runs slot number `now` and writes what was taken to its row of `taken` (chunk, P, B)."""
-    state, reward = model.step(state, now, tables.slot, tables.policies, keys.exogenous, keys.choices)
-    return tuple(state), taken.at[now % jnp.uint32(taken.shape[0])].set(jnp.stack(reward))
+def block(state, taken, now, tables: Tables, keys: Keys):
+    """Runs block number `now` and writes what was taken to its rows of `taken` (slots, P, B)."""
+    slots = now * jnp.uint32(BLOCK) + jnp.arange(BLOCK, dtype=jnp.uint32)
+    drawn = model.draw_slots(tables.slot, keys.exogenous, keys.choices, slots)
+
+    def one(state, event):
+        state, reward = model.step(state, event, tables.slot, tables.policies)
+        return tuple(state), jnp.stack(reward)
+
+    state, reward = lax.scan(one, state, drawn)
+    row = slots[0] % jnp.uint32(taken.shape[0])
+    return state, lax.dynamic_update_slice_in_dim(taken, reward, row, axis=0)
