@@ -139,21 +139,24 @@ def _from_files(files, seed):
 
 
 def loads_of(text: str | None):
-    """Parses "0.1,0.2" or "0.1:0.9:0.1" (ends included) to a tuple; without text, 0.1 to 0.9 as far as each instance goes."""
-    if text is None:
-        return default_loads
+    """Parses --loads to a tuple; without text, 0.1 to 0.9 as far as each instance goes."""
+    return default_loads if text is None else numbers("--loads", text)
+
+
+def numbers(option: str, text: str) -> tuple[float, ...]:
+    """Parses "0.1,0.2" or "0.1:0.9:0.1" (ends included)."""
     values: list[float] = []
     for part in text.split(","):
-        numbers = [_number(piece, text) for piece in part.split(":")]
-        if len(numbers) == 1:
-            values += numbers
-        elif len(numbers) == 3 and numbers[2] > 0 and numbers[1] >= numbers[0]:
-            first, last, stride = numbers
+        found = [_number(piece, option, text) for piece in part.split(":")]
+        if len(found) == 1:
+            values += found
+        elif len(found) == 3 and found[2] > 0 and found[1] >= found[0]:
+            first, last, stride = found
             if (last - first) / stride > 1000:
-                raise InputError(f"--loads '{text}': '{part}' has more than 1000 loads; use a longer step")
+                raise InputError(f"{option} '{text}': '{part}' has more than 1000 numbers; use a longer step")
             values += [round(first + i * stride, 12) for i in range(int((last - first) / stride + 1e-9) + 1)]
         else:
-            raise InputError(f"--loads '{text}': '{part}' is no range; write FIRST:LAST:STEP, as in 0.1:0.9:0.1")
+            raise InputError(f"{option} '{text}': '{part}' is no range; write FIRST:LAST:STEP, as in 0.1:0.9:0.1")
     return tuple(values)
 
 
@@ -189,7 +192,7 @@ def whole_numbers(option: str, text: str) -> tuple[int, ...]:
     return tuple(out)
 
 
-def _number(piece, text):
+def _number(piece, option, text):
     if not re.fullmatch(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*", piece):
-        raise InputError(f"--loads '{text}': '{piece}' is not a number; write 0.1,0.2 or 0.1:0.9:0.1")
+        raise InputError(f"{option} '{text}': '{piece}' is not a number; write 0.1,0.2 or 0.1:0.9:0.1")
     return float(piece)

@@ -111,7 +111,7 @@ def race_in_tiers(tier, weight, free, word, k):
     chosen = []
     for j in range(k):
         best = lax.optimization_barrier(jnp.min(key, axis=-2))
-        pick = lax.optimization_barrier(_draw_share(key == best[..., None, :], weight, word[j]).astype(tier.dtype))
+        pick = lax.optimization_barrier(draw_share(key == best[..., None, :], weight, word[j]).astype(tier.dtype))
         chosen.append(pick)
         key = lax.optimization_barrier(jnp.where(server == pick[..., None, :], none, key))
     taken = jnp.zeros(free.shape, bool)
@@ -120,7 +120,7 @@ def race_in_tiers(tier, weight, free, word, k):
     return taken & served[..., None, :], jnp.stack([jnp.where(served, pick, none) for pick in chosen])
 
 
-def _draw_share(eligible, weight, word):
+def draw_share(eligible, weight, word):
     """Returns (..., B): one of the `eligible` (..., R, B) servers with probability proportional to `weight`."""
     share = jnp.where(eligible, weight, jnp.zeros((), weight.dtype))
     count = jnp.uint8 if share.shape[-2] <= 255 else jnp.uint16

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,6 +21,8 @@ FALSE_CHOICE = 0.05  # over all rounds of one search
 ROUNDS = 17  # at most, two for every kind of move
 MOST_CANDIDATES = 320  # per round
 MOST_SERVERS = 10_000  # per round, candidates times servers
+MOST_SCALED = 16  # candidates at several copies, besides LAG
+MOST_STAGES = 6  # of the race of LAG at different optima there
 SHIFTS = (1.5, 4.5)  # places that a server moves up or down for all types
 
 
@@ -62,27 +65,39 @@ def search_single(instance: Instance, trial: Trial, seed: int) -> Found:
     return Found(incumbent, tried)
 
 
-def search_scaled(instance: Instance, trial: Trial, seed: int, most: int) -> Found:
-    """Races as many policies as `most` at any number of copies; shares within tiers are then exact, not raced.
+def search_scaled(instance: Instance, trial: Trial, seed: int, most: float) -> Found:
+    """Races policies at any number of copies, for about `most` trials of one policy; shares within tiers are then exact.
 
-    As `search_single`, with one race. Where copies are many a lottery within a tier has the fluid limit of even or
-    weighted shares, so every candidate is a capped policy, and they share one compiled program.
+    As `search_single`, with two races: first LAG at every optimum of the LP, with up to half of the trials, since these differ by
+    little; then the others, as many as the rest allows. Where copies are many a lottery within a tier has the fluid limit of even
+    or weighted shares, so every candidate is a capped policy, and they share one compiled program.
     """
     incumbent, *others = lag_policies(instance)
     policies = [make_policy(p.name, p.tier, p.weight, "capped") for p in named_policies(instance)]
-    candidates = distinct([*others, *_alternate(policies, price_policies(instance))], [incumbent])[
-        : max(most, len(others))
-    ]
-    incumbent, _ = _round(incumbent, candidates, trial, _Seeds(seed), rounds=1)
-    return Found(incumbent, 1 + len(candidates))
+    candidates = distinct(_alternate(policies, price_policies(instance)), [incumbent, *others])
+    seeds, stages = _Seeds(seed), STAGES
+    while stages < MOST_STAGES and _trials(len(others), stages + 1) <= most / 2:
+        stages += 1
+    incumbent, _ = _round(incumbent, others, trial, seeds, rounds=2, stages=stages)
+    left = most - _trials(len(others), stages)
+    few = max((n for n in range(min(len(candidates), MOST_SCALED) + 1) if _trials(n, STAGES) <= left), default=0)
+    incumbent, _ = _round(incumbent, candidates[:few], trial, seeds, rounds=2)
+    return Found(incumbent, 1 + len(others) + few)
 
 
-def _round(incumbent: Policy, candidates: Sequence[Policy], trial: Trial, seeds, rounds=ROUNDS) -> tuple[Policy, Race]:
+def _trials(candidates, stages):
+    """Trials of one policy that a race takes: stage s sees what is left of the candidates, and the incumbent, 2^s times."""
+    if candidates == 0:
+        return 0
+    return sum(2**stage * (1 + math.ceil(candidates / 2**stage)) for stage in range(stages))
+
+
+def _round(incumbent, candidates: Sequence[Policy], trial, seeds, rounds=ROUNDS, stages=STAGES) -> tuple[Policy, Race]:
     def sample(arms, stage):
         policies = [incumbent, *(candidates[arm] for arm in arms)]
         return np.concatenate([trial(policies, seeds()) for _ in range(2**stage)], axis=1)
 
-    outcome = race(sample, len(candidates), FALSE_CHOICE / rounds, STAGES)
+    outcome = race(sample, len(candidates), FALSE_CHOICE / rounds, stages)
     return (incumbent if outcome.winner is None else candidates[outcome.winner]), outcome
 
 

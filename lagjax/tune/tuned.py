@@ -20,7 +20,6 @@ from lagjax.tune.simulated import FALSE_CHOICE, search_scaled, search_single
 from lagjax.tune.trials import Trial, derived_seed, scaled_cost, scaled_trial, single_trial
 
 MOST_SCALED_WORK = 80_000_000  # tasks times servers of one search at many copies: about 40 s of processor time
-MOST_SCALED = 16  # candidates
 _FRESH = 1_000_000  # number of the first draw of the report; searches use smaller ones
 _FRESH_TRIALS = 4
 _REMEMBERED = 512
@@ -95,9 +94,8 @@ def _tune(instance, copies, dispatchers, seed):
         if one:
             found = search_single(instance, trial, seed)
         else:
-            # A race takes three trials for every candidate and seven for the incumbent (`race`), and the report two more.
-            affordable = int((MOST_SCALED_WORK / scaled_cost(instance, dispatchers) - 9) / 3)
-            found = search_scaled(instance, trial, seed, min(MOST_SCALED, affordable))
+            affordable = MOST_SCALED_WORK / scaled_cost(instance, dispatchers) - 2  # the report takes two trials
+            found = search_scaled(instance, trial, seed, affordable)
         known = _report(trial, found.policy, lag, seed, _FRESH_TRIALS if one else 1)
         said = (
             f"{found.policy.name}: raced against LAG among {found.tried:,} policies, worse than LAG with a chance of at most "

@@ -10,7 +10,8 @@ from lagjax.gallery import priority, specialist
 from lagjax.instance import make_instance
 from lagjax.lp import SELECTIONS, occ_upper_bound
 from lagjax.policies import POLICIES, build_policy
-from lagjax.tune import named_policy, simulated, trials, tune, tuned
+from lagjax.tune import named_policy, race, simulated, trials, tune, tuned
+from lagjax.tune.candidates import lag_policies
 
 # Best fixed orders of Priority, % of OCC-UB
 ORDERS = [(0.1, 89.46), (0.2, 87.76), (0.3, 87.59), (0.4, 85.40)]
@@ -102,10 +103,12 @@ def test_equal_arguments_are_tuned_once_and_alike(by_simulation):
 
 def test_any_size(monkeypatch):
     monkeypatch.setattr(trials, "SCALED_TASKS", 4000)
-    monkeypatch.setattr(tuned, "MOST_SCALED", 4)
+    monkeypatch.setattr(simulated, "MOST_SCALED", 4)
+    monkeypatch.setattr(simulated, "MOST_STAGES", 4)
     instance = make_instance([[1.8, 1.8, 1.0], [8, 8, 0.2]], geometric(6), load=0.3, mix=[3, 1])
     found = tune(instance, copies=4, dispatchers=2, seed=1)
-    assert not found.exact and found.policy.rule == "capped" and found.tried == 5
+    assert not found.exact and found.policy.rule == "capped"
+    assert found.tried == len(lag_policies(instance)) + 4
     assert found.gain.mean + found.gain.ci95 >= 0
 
 
@@ -113,3 +116,16 @@ def test_arguments_out_of_range():
     for wrong in ({"seed": -1}, {"seed": 2**64}, {"copies": 0}, {"dispatchers": 1.5}):
         with pytest.raises(InputError, match=next(iter(wrong))):
             tune(priority(0.2), **wrong)
+
+
+def test_trials_of_a_race_are_counted():
+    """The count that bounds the work at many copies is what a race asks for."""
+    for candidates in (1, 2, 5, 9):
+        asked = []
+
+        def sample(arms, stage, asked=asked):
+            asked.append(2**stage * (1 + len(arms)))
+            return np.random.default_rng(stage).random((1 + len(arms), 8))
+
+        race(sample, candidates, 0.05, 5)
+        assert sum(asked) == simulated._trials(candidates, 5)
