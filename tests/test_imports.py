@@ -18,12 +18,13 @@ PACKAGE = Path(lagjax.__file__).parent
 # A part of the package may import what stands before it here, and itself. A new part needs a place in this order.
 ORDER = (
     "errors", "durations", "instance", "gallery", "data", "lp", "policies", "exact", "allocate", "models", "engine", "stats",
-    "fluid", "tune", "results", "loss_routing", "sweep", "converge", "published", "tables", "plots", "cli",
+    "fluid", "tune", "results", "loss_routing", "partial_information", "sweep", "converge", "published", "tables", "plots", "cli",
     "__main__",
 )  # fmt: skip
 ONLY = {  # parts that may import less than what stands before them
     "data": {"errors", "durations", "instance"},
     "loss_routing": {"errors", "models", "engine", "stats", "results"},  # a sister model, on its own
+    "partial_information": {"errors", "models", "engine", "stats", "results"},  # a sister model, on its own
 }
 LEAVES = {"gallery": {"tables", "plots", "cli"}, "data": {"cli"}}  # parts that only these may import
 

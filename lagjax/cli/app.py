@@ -11,6 +11,7 @@ import typer
 from lagjax.cli.converge import converge
 from lagjax.cli.exact import exact
 from lagjax.cli.fluid import fluid
+from lagjax.cli.partial import partial
 from lagjax.cli.route import route
 from lagjax.cli.solve import solve
 from lagjax.cli.sweep import sweep
@@ -29,6 +30,7 @@ app.command()(fluid)
 app.command()(solve)
 app.command()(exact)
 app.command()(route)
+app.command()(partial)
 
 # click's base class of command-line faults, which newer typers bring along under a name of their own
 _CommandError: type[Exception] = typer.BadParameter.__mro__[2]

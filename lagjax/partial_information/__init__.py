@@ -3,8 +3,10 @@ Whittle indices with a certificate, the optimum of two servers, and a batched si
 
 from lagjax.partial_information.arms import Arm, arms_of
 from lagjax.partial_information.index import IndexTable, adaptive_greedy, closed_form, whittle_indices
+from lagjax.partial_information.pair import PairValue, evaluate, optimum, seen_optimum
 from lagjax.partial_information.policies import POLICIES, Dispatching, build_policies, from_index
 from lagjax.partial_information.simulate import Rewards, simulate_dispatching
+from lagjax.partial_information.study import compare_dispatching, rows
 from lagjax.partial_information.subsidy import Indexability, Passive, indexability, subsidised, thresholds
 from lagjax.partial_information.system import System, make_system
 
@@ -12,8 +14,9 @@ __all__ = [
     "POLICIES",
     "Arm",
     "Dispatching",
-    "Indexability",
     "IndexTable",
+    "Indexability",
+    "PairValue",
     "Passive",
     "Rewards",
     "System",
@@ -21,9 +24,14 @@ __all__ = [
     "arms_of",
     "build_policies",
     "closed_form",
+    "compare_dispatching",
+    "evaluate",
     "from_index",
     "indexability",
     "make_system",
+    "optimum",
+    "rows",
+    "seen_optimum",
     "simulate_dispatching",
     "subsidised",
     "thresholds",
