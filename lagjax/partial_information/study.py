@@ -56,8 +56,8 @@ def compare_dispatching(
       A Dataset. Over policy: discounted_reward (the sum over the horizon, undiscounted at discount 1), average_reward (per slot, over
       the second half of the horizon), both with _ci95; value, the policy's exact reward for ever, and the scalar optimal_value and
       seen_value (backlogs known) where there are two servers, else NaN. Over (horizon, policy): reward, the discounted sum up to
-      there, and below_oracle, (R_jsq - R) / R_jsq in percent, both with _ci95; NaN without "jsq". Over (policy, than): difference of
-      discounted rewards on the same departures with difference_ci95. Over (policy, replica): discounted.
+      there, lead, the first policy's reward less this one's on the same departures, and below_oracle, (R_jsq - R) / R_jsq in percent
+      (NaN without "jsq"), all with _ci95. Over (policy, replica): discounted.
 
     Raises:
       InputError: an argument outside its range.
@@ -88,7 +88,7 @@ def compare_dispatching(
     average = estimate((counts.total[-1] - before) / (horizon - half))
     reward = estimate(counts.discounted)
     last = counts.discounted[-1]
-    difference = estimate(last[:, None] - last[None])
+    lead = estimate(counts.discounted[:, :1] - counts.discounted)
     gap, gap_ci = _below_oracle(counts.discounted, names)
     value, best, seen = _exact(system, built, start)
     data = xr.Dataset(
@@ -98,10 +98,10 @@ def compare_dispatching(
             "value": ("policy", value), "optimal_value": best, "seen_value": seen,
             "reward": (("horizon", "policy"), reward.mean), "reward_ci95": (("horizon", "policy"), reward.ci95),
             "below_oracle": (("horizon", "policy"), gap), "below_oracle_ci95": (("horizon", "policy"), gap_ci),
-            "difference": (("policy", "than"), difference.mean), "difference_ci95": (("policy", "than"), difference.ci95),
+            "lead": (("horizon", "policy"), lead.mean), "lead_ci95": (("horizon", "policy"), lead.ci95),
             "discounted": (("policy", "replica"), last),
         },
-        {"policy": names, "than": names, "horizon": points},
+        {"policy": names, "horizon": points},
     )  # fmt: skip
     configuration = {
         "rates": system.rates.tolist(), "capacity": system.capacity, "model": system.model, "discount": system.discount,
