@@ -1,6 +1,6 @@
 """Figures 1, 2 and 3 of the paper on partial queue information, the loss of its index policy, and what lies beyond its models.
 
-    python experiments/partial.py [FOLDER]    (about two minutes; writes partial.md and three pictures)
+    python experiments/partial.py [FOLDER]    (about three minutes; writes partial.md and three pictures)
 
 Load Balancing with Partial Queue Information: Threshold Optimality and Indexability (Chadaga and Modiano), section VI. The text gives
 no state to start from: servers just filled are taken, and empty ones beside them.
@@ -114,7 +114,7 @@ def pairs(s: Setting) -> str:
         system = make_system(rates, capacity, model=model, discount=s.discount)
         best = optimum(system)
         below = [100 * (1 - evaluate(system, p).value / best.value) for p in build_policies(POLICIES, system)]
-        cells = " | ".join(f"{x:.3f}" for x in [*below, 100 * (1 - seen_optimum(system).value / best.value)])
+        cells = " | ".join(f"{round(x, 3) + 0.0:.3f}" for x in [*below, 100 * (1 - seen_optimum(system).value / best.value)])
         lines.append(f"| {model} | {capacity} | {rates[0]:g}, {rates[1]:g} | {best.value:.5f} | {cells} |")
     return "\n".join(lines)
 
