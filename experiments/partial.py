@@ -2,8 +2,8 @@
 
     python experiments/partial.py [FOLDER]    (about three minutes; writes partial.md and three pictures)
 
-Load Balancing with Partial Queue Information: Threshold Optimality and Indexability (Chadaga and Modiano), section VI. The text gives
-no state to start from: servers just filled are taken, and empty ones beside them.
+Load Balancing with Partial Queue Information: Threshold Optimality and Indexability (Chadaga and Modiano), section VI. The
+text gives no state to start from: servers just filled are taken, and empty ones beside them.
 """
 
 from __future__ import annotations
@@ -84,7 +84,8 @@ def rewards(data) -> str:
     for policy in data.policy.values:
         one, end = data.sel(policy=policy), data.sel(policy=policy).isel(horizon=-1)
         lines.append(
-            f"| {policy} | {float(one.discounted_reward):.2f} ± {float(one.discounted_ci95):.2f} | {float(end.below_oracle):.2f} ± "
+            f"| {policy} | {float(one.discounted_reward):.2f} ± {float(one.discounted_ci95):.2f} | "
+            f"{float(end.below_oracle):.2f} ± "
             f"{float(end.below_oracle_ci95):.2f} | {float(one.average_reward):.4f} ± {float(one.average_ci95):.4f} |"
         )
     return "\n".join(lines)
@@ -104,17 +105,25 @@ def curves(s: Setting):
             f"{'yes' if steps.all() else 'NO'} | {'yes' if across.all() else 'NO'} |"
         )
         grids[capacity], out[capacity] = subsidies, np.where(np.isinf(ages), np.nan, ages)
-    head = ["| K | verdict | residual | ages | truncation error | monotone in subsidy | monotone in q |", "|--:|---|--:|--:|--:|---|---|"]
+    head = [
+        "| K | verdict | residual | ages | truncation error | monotone in subsidy | monotone in q |",
+        "|--:|---|--:|--:|--:|---|---|",
+    ]
     return grids, out, "\n".join(head + checks)
 
 
 def pairs(s: Setting) -> str:
-    lines = ["| model | K | rates | optimum | whittle | myopic | round-robin | random | jsq | backlogs seen |", "|---|--:|---|" + "--:|" * 7]
+    lines = [
+        "| model | K | rates | optimum | whittle | myopic | round-robin | random | jsq | backlogs seen |",
+        "|---|--:|---|" + "--:|" * 7,
+    ]
     for model, capacity, rates in itertools.product(("finite", "blocking"), s.pair_capacities, s.pairs):
         system = make_system(rates, capacity, model=model, discount=s.discount)
         best = optimum(system)
         below = [100 * (1 - evaluate(system, p).value / best.value) for p in build_policies(POLICIES, system)]
-        cells = " | ".join(f"{round(x, 3) + 0.0:.3f}" for x in [*below, 100 * (1 - seen_optimum(system).value / best.value)])
+        cells = " | ".join(
+            f"{round(x, 3) + 0.0:.3f}" for x in [*below, 100 * (1 - seen_optimum(system).value / best.value)]
+        )
         lines.append(f"| {model} | {capacity} | {rates[0]:g}, {rates[1]:g} | {best.value:.5f} | {cells} |")
     return "\n".join(lines)
 
@@ -122,14 +131,21 @@ def pairs(s: Setting) -> str:
 def beyond(s: Setting):
     """Verdicts over the grid, and the cells that are not indexable."""
     kinds = list(itertools.product(s.grid_rates, s.grid_exogenous))
-    lines = ["| model | offered per slot | indexable | undecided | not indexable | thresholds not monotone in q | largest residual |"]
+    lines = [
+        "| model | offered per slot | indexable | undecided | not indexable | thresholds not monotone in q | largest residual |"
+    ]
     lines.append("|---|---|--:|--:|--:|--:|--:|")
     examples = []
     for model, offered in itertools.product(("finite", "blocking"), s.grid_arrivals):
         reports, where = [], []
         for capacity, discount in itertools.product(s.grid_capacities, s.grid_discounts):
             system = make_system(
-                [k[0] for k in kinds], capacity, model=model, discount=discount, arrivals=offered, exogenous=[k[1] for k in kinds]
+                [k[0] for k in kinds],
+                capacity,
+                model=model,
+                discount=discount,
+                arrivals=offered,
+                exogenous=[k[1] for k in kinds],
             )
             reports += indexability(arms_of(system), np.linspace(0, capacity, 33))
             where += [(capacity, discount, *kind) for kind in system.kinds[0]]
@@ -137,7 +153,9 @@ def beyond(s: Setting):
         tangled = sum(not r.monotone for r in reports)
         residual = max(r.residual for r in reports if r.verdict == "indexable")
         lines.append(
-            f"| {model} | {'K' if offered is None else f'{offered:g}'} | " + " | ".join(map(str, count.values())) + f" | {tangled} | {residual:.0e} |"
+            f"| {model} | {'K' if offered is None else f'{offered:g}'} | "
+            + " | ".join(map(str, count.values()))
+            + f" | {tangled} | {residual:.0e} |"
         )
         examples += [(model, offered, *w, r) for w, r in zip(where, reports, strict=True) if r.verdict != "indexable"]
     return "\n".join(lines), examples
@@ -145,7 +163,13 @@ def beyond(s: Setting):
 
 def simulated_beyond(s: Setting) -> str:
     parts = []
-    for model, offered, come in (("finite", 3.0, 0.0), ("finite", None, 0.02), ("blocking", 3.0, 0.0), ("blocking", None, 0.02), ("blocking", 3.0, 0.02)):
+    for model, offered, come in (
+        ("finite", 3.0, 0.0),
+        ("finite", None, 0.02),
+        ("blocking", 3.0, 0.0),
+        ("blocking", None, 0.02),
+        ("blocking", 3.0, 0.02),
+    ):
         system = make_system(
             getattr(s, model), s.capacity, model=model, discount=s.discount, arrivals=offered, exogenous=come
         )
@@ -154,7 +178,8 @@ def simulated_beyond(s: Setting) -> str:
         half = data.below_oracle_ci95.isel(horizon=-1)
         cells = " | ".join(f"{float(a):.2f} ± {float(b):.2f}" for a, b in zip(below[:-1], half[:-1], strict=True))
         parts.append(
-            f"| {model} | {'K' if offered is None else f'{offered:g}'} | {come:g} | {float(data.discounted_reward[-1]):.2f} | {cells} |"
+            f"| {model} | {'K' if offered is None else f'{offered:g}'} | {come:g} | {float(data.discounted_reward[-1]):.2f} | "
+            f"{cells} |"
         )
     head = "| model | offered per slot | exogenous per server and slot | jsq | " + " | ".join(POLICIES[:-1]) + " |"
     return "\n".join([head, "|---|---|--:|" + "--:|" * 5, *parts])
@@ -162,20 +187,27 @@ def simulated_beyond(s: Setting) -> str:
 
 def page(s: Setting, one, three, empty, table, loss, verdicts, examples, more) -> str:
     listed = [
-        f"- {model}, offered {'K' if offered is None else offered}, K {k}, beta {b:g}, rate {rate:g}, exogenous {come:g}: {r.verdict}; "
+        f"- {model}, offered {'K' if offered is None else offered}, K {k}, beta {b:g}, rate {rate:g}, exogenous {come:g}: "
+        f"{r.verdict}; "
         + (
-            f"state (q, tau) = {r.counter_example[:2]} is passive at subsidy {r.counter_example[2]:.4g} and active at {r.counter_example[3]:.4g}"
+            f"state (q, tau) = {r.counter_example[:2]} is passive at subsidy {r.counter_example[2]:.4g} and active at "
+            f"{r.counter_example[3]:.4g}"
             if r.counter_example
             else f"residual {r.residual:.1g}, least slope {r.slope:.1g}"
         )
         for model, offered, k, b, rate, come, r in examples[:12]
     ]
+    verdict = "Every one is indexable."
+    if listed:
+        verdict = "\n".join([f"The first {len(listed)} of {len(examples)} that are not certified:", "", *listed])
     return f"""# Dispatching with partial queue information
 
-Made by `python experiments/partial.py`: N = 10 servers, K = {s.capacity}, discount {s.discount:g}, {s.replicas:,} replicas on the same departures, 95% intervals. All
-servers start just filled, unless it says empty. The long-run average saturates near what the servers can serve together ({sum(s.finite):g} and
-{sum(s.blocking):g} jobs per slot): Model 1's policies hardly differ in it, so the discounted curves carry the comparison. Averages are over the second
-half of {s.horizon} slots.
+Made by `python experiments/partial.py`: N = 10 servers, K = {s.capacity}, discount {s.discount:g}, {s.replicas:,} replicas on
+the same departures, 95% intervals. All
+servers start just filled, unless it says empty. The long-run average saturates near what the servers can serve together
+({sum(s.finite):g} and
+{sum(s.blocking):g} jobs per slot): Model 1's policies hardly differ in it, so the discounted curves carry the comparison.
+Averages are over the second half of {s.horizon} slots.
 
 ## Figure 1: finite queues
 
@@ -195,7 +227,8 @@ Whittle is above myopic {leads(empty[0])}.
 
 {table}
 
-Rate {s.threshold_rate:g}; {s.subsidies} subsidies from 0 to K. The verdict is a certificate over all subsidies, not only those drawn.
+Rate {s.threshold_rate:g}; {s.subsidies} subsidies from 0 to K. The verdict is a certificate over all subsidies, not only
+those drawn.
 
 ## Figure 3: blocking queues
 
@@ -211,19 +244,21 @@ Whittle is above myopic {leads(empty[1])}.
 
 ## Two servers: % below the optimum
 
-The optimum of all policies that see what the dispatcher sees, for ever, by value iteration on joint beliefs; all values exact to 1e-8. Negative: above it, by
-seeing backlogs.
+The optimum of all policies that see what the dispatcher sees, for ever, by value iteration on joint beliefs; all values exact
+to 1e-8. Negative: above it, by seeing backlogs.
 
 {loss}
 
 ## Beyond the paper: random arrivals to the dispatcher, exogenous arrivals to the servers
 
-Each cell of the table is {len(s.grid_rates) * len(s.grid_exogenous) * len(s.grid_capacities) * len(s.grid_discounts)} arms: rates {_list(s.grid_rates)}, exogenous arrivals {_list(s.grid_exogenous)}, K {_list(s.grid_capacities)}, discounts {_list(s.grid_discounts)}. Offered: Poisson jobs per
+Each cell of the table is {len(s.grid_rates) * len(s.grid_exogenous) * len(s.grid_capacities) * len(s.grid_discounts)} arms:
+rates {_list(s.grid_rates)}, exogenous arrivals {_list(s.grid_exogenous)}, K {_list(s.grid_capacities)},
+discounts {_list(s.grid_discounts)}. Offered: Poisson jobs per
 slot at the dispatcher, lost if not taken; K: always enough.
 
 {verdicts}
 
-{"Every one is indexable." if not listed else f"The first {len(listed)} of {len(examples)} that are not certified:" + chr(10) + chr(10) + chr(10).join(listed)}
+{verdict}
 
 Discounted reward of the oracle, and how far the others are below it, in %, with the published rates:
 

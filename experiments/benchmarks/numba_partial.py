@@ -1,8 +1,10 @@
 """The competitors of lagjax.partial_information: compiled scalar simulators of one replica (Numba).
 
-  slots  the natural one: in every slot each server's departures by inversion (two from each word of xoshiro256++; nearly always one
+  slots  the natural one: in every slot each server's departures by inversion (two from each word of xoshiro256++; nearly
+  always one
          compare), then every policy's backlogs, look-ups and choice; all policies on the same departures, as in lagjax;
-  lazy   one index policy by itself, without backlogs: only the chosen server's backlog is drawn, from its belief. No oracle and no
+  lazy   one index policy by itself, without backlogs: only the chosen server's backlog is drawn, from its belief. No oracle
+  and no
          common departures are possible, and it asks for one random number a slot instead of N.
 
 Both count the jobs taken.

@@ -3,8 +3,8 @@
     python experiments/benchmarks/partial_speed.py [--core 0] [--model blocking] [--rounds 7] [--json FILE]
 
 The published rates, N = 10 and K = 6. Rounds alternate, so that a slower minute of the machine hits all of them. Compilation is
-reported apart and excluded, and so are the scalar simulators' tables; ours, transfers and the discounting on the host are not. Rewards must agree (false alarm 1e-4), or
-the run fails.
+reported apart and excluded, and so are the scalar simulators' tables; ours, transfers and the discounting on the host are
+not. Rewards must agree (false alarm 1e-4), or the run fails.
 """
 
 from __future__ import annotations

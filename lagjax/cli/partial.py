@@ -27,9 +27,13 @@ def partial(
     arrivals: Annotated[
         float | None, typer.Option(help="Jobs per slot at the dispatcher, Poisson. [default: always K]")
     ] = None,
-    exogenous: Annotated[str, typer.Option(help="Jobs per slot that come to the servers by themselves: one or a list.")] = "0",
+    exogenous: Annotated[
+        str, typer.Option(help="Jobs per slot that come to the servers by themselves: one or a list.")
+    ] = "0",
     index: Annotated[bool, typer.Option("--index", help="Print the Whittle indices instead of simulating.")] = False,
-    ages: Annotated[int | None, typer.Option(help="Ages of an observation that are told apart. [default: enough]")] = None,
+    ages: Annotated[
+        int | None, typer.Option(help="Ages of an observation that are told apart. [default: enough]")
+    ] = None,
     precision: Annotated[float, typer.Option(help="Largest error of an index, in jobs, that ages may cause.")] = 1e-5,
     replicas: Annotated[int, typer.Option(help="Independent replicas.")] = 1024,
     seed: Annotated[int, typer.Option(help="Seed of all randomness.")] = 0,
@@ -100,7 +104,8 @@ def render(system, data, start) -> str:
     header += ["exact, for ever"] if two else []
     total = "total" if system.discount == 1 else f"discounted (beta {system.discount:g})"
     head = (
-        f"N = {system.num_servers} servers, {system.model} model, K = {system.capacity}, start {start}: jobs taken, {total} over {horizon} "
+        f"N = {system.num_servers} servers, {system.model} model, K = {system.capacity}, start {start}: jobs taken, "
+        f"{total} over {horizon} "
         f"slots, and per slot in the second half (at most {system.rates.sum():g} can be served)"
     )
     text = f"{head}\n{align(header, lines)}"
@@ -126,7 +131,7 @@ def index_text(system, tables) -> str:
         how = (
             "closed form"
             if np.isinf(table.slope)
-            else f"adaptive greedy; {'indexable' if table.indexable else 'NOT certified indexable'}, residual {table.residual:.1g}"
+            else f"adaptive greedy; {'' if table.indexable else 'NOT certified '}indexable, residual {table.residual:.1g}"
         )
         parts.append(
             f"rate {rate:g}{extra}: Whittle index by age and by the backlog q after the last choice ({how}; error of "

@@ -1,5 +1,5 @@
-"""Dispatching with partial queue information (Chadaga and Modiano): beliefs about servers that are seen only when they are chosen,
-Whittle indices with a certificate, the optimum of two servers, and a batched simulator."""
+"""Dispatching with partial queue information (Chadaga and Modiano): beliefs about servers that are seen only when they are
+chosen, Whittle indices with a certificate, the optimum of two servers, and a batched simulator."""
 
 from lagjax.partial_information.arms import Arm, arms_of
 from lagjax.partial_information.index import IndexTable, adaptive_greedy, closed_form, whittle_indices

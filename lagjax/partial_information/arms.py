@@ -65,7 +65,9 @@ def arms_of(system: System, ages: int | None = None) -> list[Arm]:
     Raises:
       InputError: `ages` is not a whole number in range, or more than MOST_AGES would be needed.
     """
-    if ages is not None and (isinstance(ages, bool) or not isinstance(ages, (int, np.integer)) or not 2 <= ages <= MOST_AGES):
+    if ages is not None and (
+        isinstance(ages, bool) or not isinstance(ages, (int, np.integer)) or not 2 <= ages <= MOST_AGES
+    ):
         raise InputError(f"ages is {ages!r}; give a whole number from 2 to {MOST_AGES}")
     reward, landing = choosing(system)
     arms = []
@@ -73,7 +75,14 @@ def arms_of(system: System, ages: int | None = None) -> list[Arm]:
         count = needed_ages(rate, exogenous, system.capacity) if ages is None else ages
         belief = beliefs(rate, exogenous, system.capacity, count)
         arms.append(
-            Arm(belief, reward, landing, _spread(belief[:, -1]), system.discount, system.plain and system.model == "finite")
+            Arm(
+                belief,
+                reward,
+                landing,
+                _spread(belief[:, -1]),
+                system.discount,
+                system.plain and system.model == "finite",
+            )
         )
     return arms
 
@@ -81,7 +90,9 @@ def arms_of(system: System, ages: int | None = None) -> list[Arm]:
 def choosing(system: System) -> tuple[np.ndarray, np.ndarray]:
     """(K+1,) expected reward and (K+1, K+1) law of the backlog after choosing, by the backlog before."""
     jobs = np.arange(system.capacity + 1)
-    offered = np.eye(1, len(jobs), len(jobs) - 1)[0] if system.arrivals is None else capped(system.arrivals, system.capacity)
+    offered = (
+        np.eye(1, len(jobs), len(jobs) - 1)[0] if system.arrivals is None else capped(system.arrivals, system.capacity)
+    )
     room = system.capacity - jobs if system.model == "finite" else np.where(jobs == 0, system.capacity, 0)
     taken = np.minimum(jobs[None], room[:, None])  # [backlog, offered]
     landing = np.zeros((len(jobs), len(jobs)))

@@ -9,13 +9,14 @@ Certificate. The passive sets grow by construction. If each of them satisfies Be
 subsidies then, its value being linear and the optimal one convex, it is optimal in between, and the arm is indexable with these
 indices. `residual` is the largest amount by which a state would gain from the other action, over all intervals.
 
-While the oldest states are active no policy waits beyond T, and its values are those of the arm without truncation. Truncation can
+While the oldest states are active no policy waits beyond T, and its values are those of the arm without truncation.
+Truncation can
 touch only indices within `truncation` of the one at T; older states have indices within `truncation` of that too.
 """
 
 from __future__ import annotations
 
-import functools
+import dataclasses
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -28,10 +29,12 @@ from lagjax.errors import InputError
 from lagjax.partial_information.arms import Arm
 
 CERTAIN = 1e-9  # residual, in jobs per unit of capacity, up to which an arm is called indexable
+TOGETHER = 1e-10  # indices that close to the oldest states' are theirs
 PRECISION = 1e-5  # of an index, in jobs: the truncation error that is accepted unasked
 
 
-class IndexTable(NamedTuple):
+@dataclasses.dataclass(frozen=True, eq=False)
+class IndexTable:
     """Whittle indices of one arm.
 
     Attributes:
@@ -71,7 +74,8 @@ class Values(NamedTuple):
 def closed_form(backlog_free, discount: float) -> np.ndarray:
     """W(tau) of Model 1 for tau = 1, ..., T - 1 from a_tau = K - E(tau), tau = 1, ..., T (Chadaga and Modiano, section IV).
 
-    W(tau) = [(1 - beta^(tau+1)) a_tau - beta (1 - beta^tau) a_(tau+1)] / (1 - beta), and (tau + 1) a_tau - tau a_(tau+1) at beta 1.
+    W(tau) = [(1 - beta^(tau+1)) a_tau - beta (1 - beta^tau) a_(tau+1)] / (1 - beta), and (tau + 1) a_tau - tau a_(tau+1) at
+    beta 1.
     """
     a = np.asarray(backlog_free, np.float64)
     waited = geometric(discount, len(a))[1]
@@ -118,8 +122,8 @@ def problem(arm: Arm, ages: int) -> Problem:
     longer = np.pad(arm.belief, ((0, 0), (0, ages - arm.ages), (0, 0)), mode="edge").transpose(2, 0, 1)
     power, waited = geometric(arm.discount, ages)
     power[-1] = waited[-1] = 0.0
-    parts = (longer, arm.reward, arm.landing, power, waited)
-    return Problem(*(jnp.asarray(x) for x in parts), jnp.asarray(arm.ages - 1, jnp.int32))
+    belief, reward, landing, power, waited = map(jnp.asarray, (longer, arm.reward, arm.landing, power, waited))
+    return Problem(belief, reward, landing, power, waited, jnp.asarray(arm.ages - 1, jnp.int32))
 
 
 def geometric(discount: float, most: int) -> tuple[np.ndarray, np.ndarray]:
@@ -181,7 +185,7 @@ def gain_from_choosing(discount, values: Values, waiting) -> tuple[jax.Array, ja
 class _State(NamedTuple):
     active: jax.Array  # (Q, T)
     following: jax.Array  # (Q, T) next active age from here on, less one; T where there is none
-    index: jax.Array  # (Q, T)
+    reached: jax.Array  # (Q, T) subsidy at which a state became passive
     gave_up: jax.Array
     before: jax.Array  # subsidy at which the last state became passive
     residual: jax.Array
@@ -199,7 +203,7 @@ def _one_arm(p, discount):
     age = jnp.arange(ages, dtype=jnp.int32)
     exists = jnp.broadcast_to(age <= p.last, (size, ages))
     number = jnp.arange(size * ages, dtype=jnp.int32).reshape(size, ages)
-    together = CERTAIN * jnp.max(p.reward)
+    together = TOGETHER * jnp.max(p.reward)
 
     def step(s):
         values = solve(p, discount, s.following[:, 0], s.gave_up)
@@ -220,7 +224,7 @@ def _one_arm(p, discount):
         return _State(
             active,
             following,
-            jnp.where(joins, now, s.index),
+            jnp.where(joins, now, s.reached),
             s.gave_up | oldest,
             now,
             jnp.maximum(s.residual, worst),
@@ -239,7 +243,7 @@ def _one_arm(p, discount):
         jnp.ones(2),
     )
     final = lax.while_loop(lambda s: jnp.any(s.active) & jnp.isfinite(s.residual), step, start)
-    return final.index, final.residual, final.slope, final.end
+    return final.reached, final.residual, final.slope, final.end
 
 
 def _closed(arm):

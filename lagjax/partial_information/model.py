@@ -36,7 +36,8 @@ class SlotTables:
     """What happens in a slot; R random numbers of jobs, each cut at K.
 
     Attributes:
-      law: (2, ceil(R/2), K) uint32, how many of 2^32 words stand for at least 1, ..., K jobs: served at each of N servers, then come to
+      law: (2, ceil(R/2), K) uint32, how many of 2^32 words stand for at least 1, ..., K jobs: served at each of N servers,
+      then come to
         each by themselves, then offered at the dispatcher, in one row after another.
       servers: N.
       come, offered: whether there are such numbers; else nothing comes, and K jobs are always offered.
@@ -119,13 +120,16 @@ def policy_tables(system: System, policy: Dispatching) -> PolicyTables:
     size = system.capacity + 1
     shapes = [table.shape for table in policy.index]
     if len(shapes) != len(kinds) or any(len(s) != 2 or s[0] != size or s[1] < 1 for s in shapes):
-        raise InputError(f"policy '{policy.name}' has tables {shapes}; the system needs {len(kinds)} of shape ({size}, ages)")
+        raise InputError(
+            f"policy '{policy.name}' has tables {shapes}; the system needs {len(kinds)} of shape ({size}, ages)"
+        )
     values = np.concatenate([table.ravel() for table in policy.index])
     values, rank = np.unique(-np.round(values / (SAME * system.capacity)), return_inverse=True)
     shift = _PLACE + max(system.num_servers - 1, 1).bit_length()
     if len(values) > 2 ** (32 - shift):
         raise InputError(
-            f"{len(values):,} different indices are too many for {system.num_servers} servers, which can have {2 ** (32 - shift):,}: use "
+            f"{len(values):,} different indices are too many for {system.num_servers} servers, which can have "
+            f"{2 ** (32 - shift):,}: use "
             "fewer ages"
         )
     oldest = np.concatenate([np.broadcast_to(np.arange(s[1]) == s[1] - 1, s).ravel() for s in shapes])
@@ -138,7 +142,7 @@ def policy_tables(system: System, policy: Dispatching) -> PolicyTables:
 def filled(tables: PolicyTables, jobs: int, replicas: int) -> Servers:
     """Every server known to hold `jobs` at the end of the slot before the first."""
     backlog = jnp.full((len(tables.place), replicas), jobs, jnp.uint8)
-    if tables.fresh is None:
+    if tables.fresh is None or tables.ages is None:
         return Servers(backlog, None)
     return Servers(backlog, jnp.asarray(np.tile((tables.fresh + jobs * tables.ages)[:, None], replicas)))
 
@@ -156,7 +160,9 @@ def draw_slots(slot: SlotTables, exogenous_keys, choice_keys, slots) -> Event:
         for word, law in zip(streams.words(exogenous_keys, slots[:, None, None], pairs), slot.law, strict=True)
     )
     number = jnp.uint32(slot.servers)
-    pick = None if choice_keys is None else (streams.words(choice_keys, slots[:, None], 0)[0] % number).astype(jnp.uint8)
+    pick = (
+        None if choice_keys is None else (streams.words(choice_keys, slots[:, None], 0)[0] % number).astype(jnp.uint8)
+    )
     turn = jnp.broadcast_to((slots % number).astype(jnp.uint8)[:, None], (len(slots), exogenous_keys.shape[-1]))
     return Event((low | high << 8).astype(jnp.uint16), turn, pick)
 
@@ -187,7 +193,7 @@ def step(states: Sequence[Servers], event: Event, slot: SlotTables, policies: Se
         room = jnp.where(found == 0, most, jnp.uint8(0)) if slot.blocking else most - found
         reward = jnp.minimum(room, offered)
         code = None
-        if entry is not None:
+        if entry is not None and tables.fresh is not None and tables.ages is not None:
             seen = (found + reward).astype(jnp.int32)
             older = state.code + (~entry >> _OLDEST & jnp.uint32(1)).astype(jnp.int32)
             code = jnp.where(chosen, tables.fresh[:, None] + tables.ages[:, None] * seen, older)

@@ -1,8 +1,10 @@
-"""Two servers, solved: the best that any dispatcher can do with what it sees, the best with all backlogs seen, and every policy's value.
+"""Two servers, solved: the best that any dispatcher can do with what it sees, the best with all backlogs seen, and every
+policy's value.
 
-Right after a choice one server has been seen now and the other one tau slots ago, so the joint belief is (who was chosen last, its
-q, the other's q, tau). Values come from damped value iteration and are bracketed: for any V, the value exceeds V by between the least
-and the largest entry of TV - V, over 1 - beta (at beta = 1 these bracket the mean reward itself).
+Right after a choice one server has been seen now and the other one tau slots ago, so the joint belief is (who was chosen
+last, its
+q, the other's q, tau). Values come from damped value iteration and are bracketed: for any V, the value exceeds V by between
+the least and the largest entry of TV - V, over 1 - beta (at beta = 1 these bracket the mean reward itself).
 """
 
 from __future__ import annotations
@@ -107,7 +109,7 @@ def _actions(arms, discount) -> tuple[Callable, Callable]:
 
     def other(v):
         out = []
-        for i, j in ((0, 1), (1, 0)):
+        for j in (1, 0):
             then = moves[j] @ v[j][:, :, 1]  # (q of j, age, q of i)
             out.append((reward[j][..., None] + discount * then).transpose(2, 0, 1))
         return np.stack(out)
@@ -122,6 +124,7 @@ def _other_share(system, policy, arms):
     if policy.rule == "random":
         return 0.5
     tables = policy_tables(system, policy)
+    assert tables.entry is not None and tables.fresh is not None and tables.ages is not None
     keys = []
     for n in range(2):
         age = np.minimum(np.arange(arms[n].ages), tables.ages[n] - 1)
@@ -133,9 +136,12 @@ def _other_share(system, policy, arms):
 
 def _value(operator, shape, system, arms, start, tolerance):
     jobs = system.capacity if start == "full" else 0
-    known = np.flatnonzero(arms[0].landing.any(axis=0) | (np.arange(system.capacity + 1) == jobs))  # the others never occur
-    v, low, high = _iterate(operator, np.zeros(shape), system, tolerance, np.ix_([0, 1], known, known))
-    span = np.ptp(v[np.ix_([0, 1], known, known)])
+    known = np.flatnonzero(
+        arms[0].landing.any(axis=0) | (np.arange(system.capacity + 1) == jobs)
+    )  # the others never occur
+    occurs = np.ix_(np.arange(2), known, known)
+    v, low, high = _iterate(operator, np.zeros(shape), system, tolerance, occurs)
+    span = np.ptp(v[occurs])
     tail = max(arm.tail for arm in arms) * (system.capacity + span)
     here = v[1, jobs, jobs, 0]  # as if server 2 had been chosen last: round robin starts with server 1
     return _bracket(here, low - tail, high + tail, system.discount)
@@ -169,7 +175,11 @@ def _iterate(operator, v, system, tolerance, counted=...):
             return v, low, high
         v = v + _DAMPING * change
         # In the discounted problem a constant converges slowly by itself and at once if it is added; else it only grows.
-        v = v + ((low + high) / 2 / (1 - system.discount) if system.discount < 1 else 0) - (v.min() if system.discount == 1 else 0)
+        v = (
+            v
+            + ((low + high) / 2 / (1 - system.discount) if system.discount < 1 else 0)
+            - (v.min() if system.discount == 1 else 0)
+        )
     raise InputError(f"value iteration did not settle in {MOST_SWEEPS:,} sweeps; ask for a coarser tolerance")
 
 

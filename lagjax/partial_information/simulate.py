@@ -69,8 +69,8 @@ def simulate_dispatching(
 ) -> Rewards:
     """Simulates all policies on the same departures, arrivals and offers.
 
-    Results depend on the system, the policies, the longest horizon, `start` and `seed` alone: bit for bit, replica i of a policy is the
-    same whatever runs beside it and however the work is cut.
+    Results depend on the system, the policies, the longest horizon, `start` and `seed` alone: bit for bit, replica i of a
+    policy is the same whatever runs beside it and however the work is cut.
 
     Args:
       system: what to simulate.
@@ -88,8 +88,8 @@ def simulate_dispatching(
     """
     whole_number("chunk", chunk, 1)
     whole_number("replicas", replicas, 1, MOST_REPLICAS)
-    for slots in horizons:
-        whole_number("horizon", slots, 1, MOST_SLOTS)
+    for horizon in horizons:
+        whole_number("horizon", horizon, 1, MOST_SLOTS)
     if not len(horizons) or np.any(np.diff(horizons) <= 0):
         raise InputError(f"horizons {list(horizons)} do not ascend; give each once, shortest first")
     if start not in STARTS:

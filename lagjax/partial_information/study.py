@@ -25,8 +25,8 @@ CURVE = 40  # horizons of a curve, at most
 ORACLE = "jsq"
 
 ROW_KEYS = (
-    "policy", "discounted_reward", "discounted_ci95", "average_reward", "average_ci95", "below_oracle_percent", "below_oracle_ci95",
-    "value", "optimal_value", "horizon", "replicas",
+    "policy", "discounted_reward", "discounted_ci95", "average_reward", "average_ci95", "below_oracle_percent",
+    "below_oracle_ci95", "value", "optimal_value", "horizon", "replicas",
 )  # fmt: skip
 
 
@@ -53,11 +53,12 @@ def compare_dispatching(
       progress: called with what is done and the total, in slots times policies and replicas.
 
     Returns:
-      A Dataset. Over policy: discounted_reward (the sum over the horizon, undiscounted at discount 1), average_reward (per slot, over
-      the second half of the horizon), both with _ci95; value, the policy's exact reward for ever, and the scalar optimal_value and
+      A Dataset. Over policy: discounted_reward (the sum over the horizon, undiscounted at discount 1), average_reward (per
+      slot, over the second half of the horizon), both with _ci95; value, the policy's exact reward for ever, and the scalar
+      optimal_value and
       seen_value (backlogs known) where there are two servers, else NaN. Over (horizon, policy): reward, the discounted sum up to
-      there, lead, the first policy's reward less this one's on the same departures, and below_oracle, (R_jsq - R) / R_jsq in percent
-      (NaN without "jsq"), all with _ci95. Over (policy, replica): discounted.
+      there, lead, the first policy's reward less this one's on the same departures, and below_oracle, (R_jsq - R) / R_jsq in
+      percent (NaN without "jsq"), all with _ci95. Over (policy, replica): discounted.
 
     Raises:
       InputError: an argument outside its range.

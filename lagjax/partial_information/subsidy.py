@@ -39,7 +39,8 @@ class Indexability(NamedTuple):
     """The report on one arm.
 
     Attributes:
-      verdict: "indexable" (the certificate of the adaptive greedy algorithm holds), "not indexable" (there is a counter-example) or
+      verdict: "indexable" (the certificate of the adaptive greedy algorithm holds), "not indexable" (there is a
+      counter-example) or
         "undecided".
       residual: largest gain from a deviation that the certificate leaves.
       slope: least slope met there.
@@ -83,7 +84,8 @@ def thresholds(index: np.ndarray, subsidies) -> np.ndarray:
 
 
 def indexability(arms: Sequence[Arm], subsidies=None) -> list[Indexability]:
-    """Reports on arms of one capacity: by the certificate, and by the passive sets at each subsidy (GRID from 0 to K by default)."""
+    """Reports on arms of one capacity: by the certificate, and by the passive sets at each subsidy (GRID from 0 to K by
+    default)."""
     grid = np.linspace(0, arms[0].capacity, GRID) if subsidies is None else np.sort(np.atleast_1d(subsidies))
     reports = []
     for table, found in zip(adaptive_greedy(arms), subsidised(arms, grid), strict=True):

@@ -18,8 +18,8 @@ MOST_ROOM = 100
 class System:
     """N servers and a dispatcher that chooses one of them in every slot; make one with `make_system`.
 
-    A slot: backlogs Q change to max(min(Q + X, K) - D, 0), with D ~ Poisson(rate) jobs served and X ~ Poisson(exogenous) jobs that come
-    by themselves; the dispatcher chooses a server, learns its Q and adds jobs, as many as are offered and let in.
+    A slot: backlogs Q change to max(min(Q + X, K) - D, 0), with D ~ Poisson(rate) jobs served and X ~ Poisson(exogenous) jobs
+    that come by themselves; the dispatcher chooses a server, learns its Q and adds jobs, as many as are offered and let in.
 
     Attributes:
       rates: (N,) float64 mu, jobs per slot that each server can serve.

@@ -35,6 +35,7 @@ def plot_horizon(data: xr.Dataset, policies=None) -> Figure:
     panels[0].set_title("discounted reward: jobs taken", fontsize=10)
     panels[1].set_title("below the oracle (jsq sees all backlogs), %", fontsize=10)
     panels[1].axhline(0, color="black", linewidth=0.8)
+    panels[1].set_ylim(-1, 30)  # beyond are the first slots, and who does not look
     for axes in panels:
         axes.set_xlabel("horizon, slots")
         axes.set_xscale("log")
@@ -52,11 +53,18 @@ def plot_thresholds(subsidies: Mapping[int, np.ndarray], thresholds: Mapping[int
       thresholds: by capacity K, (G, K+1) of `lagjax.partial_information.thresholds`; q = 0 is left out.
     """
     figure = Figure(figsize=(4 * len(thresholds), 3.8), layout="constrained")
-    for axes, (capacity, ages) in zip(np.atleast_1d(figure.subplots(1, len(thresholds))), thresholds.items(), strict=True):
+    for axes, (capacity, ages) in zip(
+        np.atleast_1d(figure.subplots(1, len(thresholds))), thresholds.items(), strict=True
+    ):
         for q in range(1, capacity + 1):
             shade = 0.85 * (1 - q / capacity)
             axes.step(
-                subsidies[capacity], ages[:, q], where="post", color=(shade, shade, 1 - 0.35 * q / capacity), linewidth=1.3, label=f"q={q}"
+                subsidies[capacity],
+                ages[:, q],
+                where="post",
+                color=(shade, shade, 1 - 0.35 * q / capacity),
+                linewidth=1.3,
+                label=f"q={q}",
             )
         axes.set_title(f"K = {capacity}", fontsize=10)
         axes.set_xlabel("subsidy, jobs per slot")

@@ -22,8 +22,8 @@ def test_rows_for_programs(lagjax, tmp_path):
 
 def test_a_table_for_people(lagjax, tmp_path):
     done = lagjax(
-        "partial", "--model", "finite", "--rates", "0.5,0.25", "--capacity", "2", "--discount", "0.9", "--policies", "whittle,jsq",
-        "--start", "empty", "--horizon", "60", "--replicas", "64", "--out", "here",
+        "partial", "--model", "finite", "--rates", "0.5,0.25", "--capacity", "2", "--discount", "0.9",
+        "--policies", "whittle,jsq", "--start", "empty", "--horizon", "60", "--replicas", "64", "--out", "here",
     )  # fmt: skip
     assert done.code == 0 and "written: here/" in done.err
     assert "optimum of all policies that see what the dispatcher sees" in done.out and "start empty" in done.out

@@ -29,7 +29,8 @@ def advantage(belief, reward, landing, discount, subsidy, sweeps=200_000, tolera
 
 
 def follow(index, rates, capacity, blocking, served, start):
-    """Jobs taken in every slot by an index policy: (T, N) jobs that can be served; index[n][q, age - 1], the last age for older ones."""
+    """Jobs taken in every slot by an index policy: (T, N) jobs that can be served; index[n][q, age - 1], the last age for
+    older ones."""
     servers = len(rates)
     backlog, seen, age, taken = [start] * servers, [start] * servers, [0] * servers, []
     for slot in served.tolist():

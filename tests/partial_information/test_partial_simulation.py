@@ -70,7 +70,9 @@ def test_numbers_have_their_law():
             assert binom.ppf(1e-8, n, p) <= seen <= binom.isf(1e-8, n, p)
     for a, b in ((0, 4), (1, 5), (0, 2), (1, 2)):  # of one word pair, and of different ones
         if jobs[:, b].any():
-            assert abs(np.corrcoef(jobs[:, a].ravel(), jobs[:, b].ravel())[0, 1]) < norm.isf(1e-7) / np.sqrt(jobs[:, a].size)
+            assert abs(np.corrcoef(jobs[:, a].ravel(), jobs[:, b].ravel())[0, 1]) < norm.isf(1e-7) / np.sqrt(
+                jobs[:, a].size
+            )
 
 
 def test_model_1_has_its_expected_reward():
