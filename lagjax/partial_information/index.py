@@ -112,7 +112,9 @@ def adaptive_greedy(arms: Sequence[Arm]) -> list[IndexTable]:
     tables = []
     for i, arm in enumerate(arms):
         truncation = 2 * arm.tail * float(end[i, 0]) / float(end[i, 1])
-        certain = bool(residual[i] <= CERTAIN * arm.capacity and slope[i] > 0)
+        # The oldest states become passive together, though their beliefs differ by the tail.
+        most = CERTAIN * arm.capacity + 2 * arm.tail * float(end[i, 0])
+        certain = bool(residual[i] <= most and slope[i] > 0)
         tables.append(IndexTable(index[i][:, : arm.ages], truncation, float(residual[i]), float(slope[i]), certain))
     return tables
 
@@ -122,8 +124,9 @@ def problem(arm: Arm, ages: int) -> Problem:
     longer = np.pad(arm.belief, ((0, 0), (0, ages - arm.ages), (0, 0)), mode="edge").transpose(2, 0, 1)
     power, waited = geometric(arm.discount, ages)
     power[-1] = waited[-1] = 0.0
-    belief, reward, landing, power, waited = map(jnp.asarray, (longer, arm.reward, arm.landing, power, waited))
-    return Problem(belief, reward, landing, power, waited, jnp.asarray(arm.ages - 1, jnp.int32))
+    last = jnp.asarray(arm.ages - 1, jnp.int32)
+    reward, landing = jnp.asarray(arm.reward), jnp.asarray(arm.landing)
+    return Problem(jnp.asarray(longer), reward, landing, jnp.asarray(power), jnp.asarray(waited), last)
 
 
 def geometric(discount: float, most: int) -> tuple[np.ndarray, np.ndarray]:

@@ -75,7 +75,7 @@ def test_greedy_is_the_closed_form(discount):
         np.testing.assert_allclose(table.index[0], 4, atol=1e-8)
 
 
-AGES = 60  # one compiled program for all
+AGES = 100  # one compiled program for all
 KINDS = [
     ("blocking", {}),
     ("blocking", {"exogenous": [0.1, 0.0]}),
