@@ -3,6 +3,7 @@
   slots  the natural one: in every slot each server's departures by inversion (two from each word of xoshiro256++; nearly
   always one
          compare), then every policy's backlogs, look-ups and choice; all policies on the same departures, as in lagjax;
+  plain  the same with NumPy's Poisson numbers, as one would write it first;
   lazy   one index policy by itself, without backlogs: only the chosen server's backlog is drawn, from its belief. No oracle
   and no
          common departures are possible, and it asks for one random number a slot instead of N.
@@ -21,17 +22,17 @@ from numba_loss import _LOW, _S32, _next, _seed_state
 from lagjax.partial_information import arms_of, model
 
 
-def compiled(system, policies):
+def compiled(system, policies, *, plain=False):
     """Returns run(slots, seed): jobs taken under each policy in `slots` slots from full servers; the paper's models only."""
     tables = [model.policy_tables(system, policy) for policy in policies]
     rules = tuple(table.rule for table in tables)
     none = np.zeros(1, np.uint32), np.zeros(1, np.int32), np.zeros(1, np.int32)
     parts = [(t.entry, t.fresh, t.ages) if t.entry is not None else none for t in tables]
-    served = model.slot_tables(system).served.astype(np.uint64)
+    served = model.slot_tables(system).law.reshape(-1, system.capacity)[: system.num_servers].astype(np.uint64)
     entry, fresh, ages = (tuple(p[i] for p in parts) for i in range(3))
-    kernel = _slots_kernel(system.num_servers, system.model == "blocking", rules)
-    place = tables[0].place.astype(np.int64)
-    return lambda slots, seed: kernel(slots, _seed_state(seed), served, place, entry, fresh, ages)
+    kernel = _slots_kernel(system.num_servers, system.model == "blocking", rules, plain)
+    place = tables[0].place.ravel().astype(np.int64)
+    return lambda slots, seed: kernel(slots, _seed_state(seed), system.rates, served, place, entry, fresh, ages)
 
 
 def compiled_lazily(system, policy):
@@ -42,14 +43,17 @@ def compiled_lazily(system, policy):
         more = np.cumsum(arm.belief[..., ::-1], axis=-1)[..., -2::-1]  # P(backlog >= 1), ..., P(backlog >= K)
         laws.append(np.minimum(np.round(more * 2.0**32), 2.0**32).reshape(-1, system.capacity).astype(np.uint64))
     kernel = _lazy_kernel(system.num_servers, system.model == "blocking")
-    laws, place = np.concatenate(laws), table.place.astype(np.int64)
+    laws, place = np.concatenate(laws), table.place.ravel().astype(np.int64)
     return lambda slots, seed: kernel(slots, _seed_state(seed), laws, place, table.entry, table.fresh, table.ages)
 
 
 @functools.cache
-def _slots_kernel(servers, blocking, rules):
+def _slots_kernel(servers, blocking, rules, plain):
     count = len(rules)
-    source = ["def run(slots, rng, served, place, entry, fresh, ages):", "    s0, s1, s2, s3 = rng"]
+    source = [
+        "def run(slots, rng, rates, served, place, entry, fresh, ages):",
+        "    s0, s1, s2, s3 = rng; np.random.seed(np.int64(s0 >> _S40))",
+    ]
     add = source.append
     add(f"    most = served.shape[1]; gone = np.zeros({servers}, np.int64); reward = np.zeros({count}, np.int64)")
     for p, rule in enumerate(rules):
@@ -58,7 +62,9 @@ def _slots_kernel(servers, blocking, rules):
             add(f"    entry{p} = entry[{p}]; fresh{p} = fresh[{p}]; ages{p} = ages[{p}]")
             add(f"    code{p} = (fresh{p} + most * ages{p}).astype(np.int64)")
     add("    for t in range(slots):")
-    for n in range(0, servers, 2):
+    if plain:
+        add(f"        for n in range({servers}): gone[n] = np.random.poisson(rates[n])")
+    for n in range(0, 0 if plain else servers, 2):
         add("        word, s0, s1, s2, s3 = _next(s0, s1, s2, s3)")
         for half, part in enumerate(("word >> _S32", "word & _LOW")):
             if n + half < servers:
@@ -74,11 +80,11 @@ def _slots_kernel(servers, blocking, rules):
             add(f"        for n in range({servers}):")
             add(f"            e = np.int64(entry{p}[code{p}[n]])")
             add("            if (e | place[n]) < low: low = e | place[n]; c = n")
-            add("            if e & 256 == 0: " + f"code{p}[n] += 1")
+            add("            if e & 128 == 0: " + f"code{p}[n] += 1")
         elif rule == "backlog":
             add("        low = np.int64(1) << 62; c = 0")
             add(f"        for n in range({servers}):")
-            add(f"            key = q{p}[n] << 8 | place[n]")
+            add(f"            key = q{p}[n] << 16 | place[n]")
             add("            if key < low: low = key; c = n")
         elif rule == "turn":
             add(f"        c = t % {servers}")
@@ -89,7 +95,7 @@ def _slots_kernel(servers, blocking, rules):
         if rule == "index":
             add(f"        code{p}[c] = fresh{p}[c] + q{p}[c] * ages{p}[c]")
     add("    return reward")
-    space = {"np": np, "_next": _next, "_S32": _S32, "_LOW": _LOW}
+    space = {"np": np, "_S40": np.uint64(40), "_next": _next, "_S32": _S32, "_LOW": _LOW}
     exec("\n".join(source), space)  # one unrolled loop for these rules
     return njit(space["run"])
 
@@ -112,7 +118,7 @@ def _lazy_kernel(servers, blocking):
                     e = np.int64(entry[here])
                     if (e | place[n]) < low:
                         low, c, at = e | place[n], n, here
-                    if e & 256 == 0:
+                    if e & 128 == 0:
                         code[n] = here + 1
                 q = 0
                 while q < most and part < law[at, q]:
