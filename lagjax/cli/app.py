@@ -12,6 +12,7 @@ from lagjax.cli.compat import compat
 from lagjax.cli.converge import converge
 from lagjax.cli.exact import exact
 from lagjax.cli.fluid import fluid
+from lagjax.cli.partial import partial
 from lagjax.cli.report import report
 from lagjax.cli.route import route
 from lagjax.cli.solve import solve
@@ -33,6 +34,7 @@ app.command()(exact)
 app.command()(route)
 app.command()(compat)
 app.command()(report)
+app.command()(partial)
 
 # click's base class of command-line faults, which newer typers bring along under a name of their own
 _CommandError: type[Exception] = typer.BadParameter.__mro__[2]

@@ -1,0 +1,188 @@
+"""`lagjax partial`: which of several servers should the next jobs go to, when only the one chosen tells its queue?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lagjax.cli import inputs
+from lagjax.cli.outputs import check_writable, give
+from lagjax.cli.terminal import note, progress_bar, use_all_cores
+from lagjax.errors import InputError
+
+
+def partial(
+    model: Annotated[str, typer.Option(help="finite (servers take jobs until full) or blocking (only empty ones do).")],
+    rates: Annotated[str, typer.Option(help="mu, jobs per slot that each server can serve: 0.05,0.1 or 0.05x4,0.1x2.")],
+    capacity: Annotated[int, typer.Option(help="K, most jobs at a server.")],
+    file: Annotated[
+        str | None, typer.Argument(metavar="[FILE]", help="With --json: where the rows go. [default: stdout]")
+    ] = None,
+    discount: Annotated[float, typer.Option(help="beta per slot, in (0, 1]; 1: the long-run average.")] = 0.99,
+    policies: Annotated[str, typer.Option(help="Comma-separated.")] = "whittle,myopic,round-robin,random,jsq",
+    start: Annotated[str, typer.Option(help="full (every server just filled) or empty.")] = "full",
+    horizon: Annotated[int, typer.Option(help="Slots.")] = 1000,
+    arrivals: Annotated[
+        float | None, typer.Option(help="Jobs per slot at the dispatcher, Poisson. [default: always K]")
+    ] = None,
+    exogenous: Annotated[
+        str, typer.Option(help="Jobs per slot that come to the servers by themselves: one or a list.")
+    ] = "0",
+    index: Annotated[bool, typer.Option("--index", help="Print the Whittle indices instead of simulating.")] = False,
+    ages: Annotated[
+        int | None, typer.Option(help="Ages of an observation that are told apart. [default: enough]")
+    ] = None,
+    precision: Annotated[float, typer.Option(help="Largest error of an index, in jobs, that ages may cause.")] = 1e-5,
+    replicas: Annotated[int, typer.Option(help="Independent replicas.")] = 1024,
+    seed: Annotated[int, typer.Option(help="Seed of all randomness.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="Folder for table.txt and partial.nc.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Give JSON rows: printed alone, or written to FILE.")] = False,
+) -> None:
+    """Dispatch with partial queue information: rewards of index policies against the oracle that sees every queue.
+
+    Example: lagjax partial --model finite --rates 0.05x4,0.1x4,0.5x2 --capacity 6
+
+    Example: lagjax partial --model blocking --rates 0.5 --capacity 4 --index
+    """
+    if file is not None and not as_json:
+        raise InputError(f"'{file}' is given without --json; servers are described by --rates and --capacity")
+    if index and out is not None:
+        raise InputError("--out keeps simulations; with --index use --json FILE")
+    use_all_cores()
+    from lagjax.partial_information import POLICIES, arms_of, compare_dispatching, make_system, rows, whittle_indices
+    from lagjax.results import save, write_whole
+
+    system = make_system(
+        _repeated("--rates", rates), capacity, model=model, discount=discount, arrivals=arrivals,
+        exogenous=_repeated("--exogenous", exogenous),
+    )  # fmt: skip
+    compared = inputs.policies_of(policies, POLICIES, POLICIES)
+    json_file = (file or "-") if as_json else None
+    check_writable(out, json_file)
+    if index:
+        tables = whittle_indices(arms_of(system, ages), precision)
+        for line in _uncertain(system, tables):
+            note(f"note: {line}")
+        give(index_text(system, tables), json_file, "partial", _origin(seed), index_rows(system, tables))
+        return
+    with progress_bar("partial", "slots") as progress:
+        data = compare_dispatching(
+            system, policies=compared, horizon=horizon, start=start, replicas=replicas, seed=seed, ages=ages,
+            precision=precision, progress=progress,
+        )  # fmt: skip
+    text = render(system, data, start)
+    if out is not None:
+        write_whole(out / "table.txt", lambda path: Path(path).write_text(text + "\n", encoding="utf-8"))
+        save(data, out / "partial.nc")
+        note(f"written: {out}/ (table.txt and partial.nc)")
+    give(text, json_file, "partial", data, rows(data))
+
+
+def render(system, data, start) -> str:
+    """The table of a comparison."""
+    import numpy as np
+
+    from lagjax.tables import align
+
+    horizon, two = int(data.horizon.values[-1]), bool(np.isfinite(data.optimal_value.item()))
+    oracle = bool(np.isfinite(data.below_oracle.values).any())
+    lines = []
+    for policy in data.policy.values:
+        one, end = data.sel(policy=policy), data.sel(policy=policy, horizon=horizon)
+        lines.append(
+            [
+                str(policy),
+                _plus(one.discounted_reward, one.discounted_ci95),
+                _plus(one.average_reward, one.average_ci95),
+                *([_plus(end.below_oracle, end.below_oracle_ci95)] if oracle else []),
+                *([f"{one.value.item():.6g}"] if two else []),
+            ]
+        )
+    header = ["policy", "discounted reward", "average reward", *(["% below jsq"] if oracle else [])]
+    header += ["exact, for ever"] if two else []
+    total = "total" if system.discount == 1 else f"discounted (beta {system.discount:g})"
+    head = (
+        f"N = {system.num_servers} servers, {system.model} model, K = {system.capacity}, start {start}: jobs taken, "
+        f"{total} over {horizon} "
+        f"slots, and per slot in the second half (at most {system.rates.sum():g} can be served)"
+    )
+    text = f"{head}\n{align(header, lines)}"
+    if two:
+        best, seen = data.optimal_value.item(), data.seen_value.item()
+        text += f"\noptimum of all policies that see what the dispatcher sees: {best:.6g}; with all backlogs seen: {seen:.6g}"
+    return text
+
+
+def index_text(system, tables) -> str:
+    """One table of indices for each kind of server: ages down, backlogs across."""
+    import numpy as np
+
+    from lagjax.tables import align
+
+    parts = []
+    for (rate, come), table in zip(system.kinds[0], tables, strict=True):
+        count = table.index.shape[1]
+        shown = np.unique(np.geomspace(1, count, 24).round().astype(int)) - 1
+        reached = np.flatnonzero(np.isfinite(table.index).any(axis=1))
+        lines = [[str(age + 1), *(f"{table.index[q, age]:.6g}" for q in reached)] for age in shown]
+        extra = f", exogenous {come:g}" if come else ""
+        how = (
+            "closed form"
+            if np.isinf(table.slope)
+            else f"adaptive greedy; {'' if table.indexable else 'NOT certified '}indexable, residual {table.residual:.1g}"
+        )
+        parts.append(
+            f"rate {rate:g}{extra}: Whittle index by age and by the backlog q after the last choice ({how}; error of "
+            f"{count} ages at most {table.truncation:.1g})\n{align(['age', *(f'q={q}' for q in reached)], lines)}"
+        )
+    return "\n\n".join(parts)
+
+
+def index_rows(system, tables) -> list[dict]:
+    """One dict per kind of server, backlog and age."""
+    import numpy as np
+
+    return [
+        {"rate": float(rate), "exogenous": float(come), "backlog": q, "age": age + 1, "index": float(table.index[q, age]),
+         "indexable": table.indexable, "truncation": table.truncation}
+        for (rate, come), table in zip(system.kinds[0], tables, strict=True)
+        for q in np.flatnonzero(np.isfinite(table.index).any(axis=1)).tolist()
+        for age in range(table.index.shape[1])
+    ]  # fmt: skip
+
+
+def _uncertain(system, tables):
+    for (rate, come), table in zip(system.kinds[0], tables, strict=True):
+        if not table.indexable:
+            yield (
+                f"servers of rate {rate:g} and exogenous arrivals {come:g} are not certified indexable (residual "
+                f"{table.residual:.1g}); the table is the order in which states became passive"
+            )
+
+
+def _repeated(option, text):
+    """Parses "0.05x4,0.1" to (0.05, 0.05, 0.05, 0.05, 0.1)."""
+    values: list[float] = []
+    for part in text.split(","):
+        number, times, count = part.partition("x")
+        values += inputs.numbers(option, number) * (inputs.whole_numbers(option, count)[0] if times else 1)
+        if len(values) > 10_000:
+            raise InputError(f"{option} '{text}' stands for too many servers; give at most 256")
+    return values
+
+
+def _plus(mean, half):
+    import numpy as np
+
+    return f"{mean.item():.5g}" + (f" ±{half.item():.2g}" if np.isfinite(half.item()) else "")
+
+
+def _origin(seed):
+    import xarray as xr
+
+    from lagjax.engine.devices import device_name
+    from lagjax.results import provenance
+
+    return xr.Dataset(attrs=provenance(seed=seed, selection="none", device=device_name()))

@@ -1,0 +1,157 @@
+"""Policies compared on one system: discounted reward along the horizon, long-run average, and the distance to the oracle."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import xarray as xr
+
+from lagjax.engine.checks import whole_number
+from lagjax.engine.devices import device_name
+from lagjax.errors import InputError
+from lagjax.partial_information import pair
+from lagjax.partial_information.arms import arms_of
+from lagjax.partial_information.index import PRECISION
+from lagjax.partial_information.policies import POLICIES, Dispatching, build_policies
+from lagjax.partial_information.simulate import MOST_SLOTS, simulate_dispatching
+from lagjax.partial_information.system import System
+from lagjax.results import provenance
+from lagjax.stats import estimate
+
+DEFAULT_HORIZON = 1000
+DEFAULT_REPLICAS = 1024
+CURVE = 40  # horizons of a curve, at most
+ORACLE = "jsq"
+
+ROW_KEYS = (
+    "policy", "discounted_reward", "discounted_ci95", "average_reward", "average_ci95", "below_oracle_percent",
+    "below_oracle_ci95", "value", "optimal_value", "horizon", "replicas",
+)  # fmt: skip
+
+
+def compare_dispatching(
+    system: System,
+    *,
+    policies: Sequence[str | Dispatching] = POLICIES,
+    horizon: int = DEFAULT_HORIZON,
+    start: str = "full",
+    replicas: int = DEFAULT_REPLICAS,
+    seed: int = 0,
+    ages: int | None = None,
+    precision: float = PRECISION,
+    progress: Callable[[int, int], object] | None = None,
+) -> xr.Dataset:
+    """Simulates policies on the same departures.
+
+    Args:
+      system: what to dispatch to.
+      policies: names of `POLICIES`, or policies made for this system.
+      horizon: slots simulated.
+      start, replicas, seed: as in `simulate_dispatching`.
+      ages, precision: of the beliefs and indices, as in `arms_of` and `whittle_indices`.
+      progress: called with what is done and the total, in slots times policies and replicas.
+
+    Returns:
+      A Dataset. Over policy: discounted_reward (the sum over the horizon, undiscounted at discount 1), average_reward (per
+      slot, over the second half of the horizon), both with _ci95; value, the policy's exact reward for ever, and the scalar
+      optimal_value and
+      seen_value (backlogs known) where there are two servers, else NaN. Over (horizon, policy): reward, the discounted sum up to
+      there, lead, the first policy's reward less this one's on the same departures, and below_oracle, (R_jsq - R) / R_jsq in
+      percent (NaN without "jsq"), all with _ci95. Over (policy, replica): discounted.
+
+    Raises:
+      InputError: an argument outside its range.
+    """
+    whole_number("horizon", horizon, 1, MOST_SLOTS)
+    names = [p if isinstance(p, str) else p.name for p in policies]
+    if len(set(names)) < len(names):
+        raise InputError(f"policies {names} repeat; name each once")
+    named = [p for p in policies if isinstance(p, str)]
+    needs = {"whittle", "myopic"} & set(named)
+    made = iter(build_policies(named, system, arms_of(system, ages) if needs else None, precision))
+    built = [next(made) if isinstance(p, str) else p for p in policies]
+    half = horizon // 2
+    points = np.unique(np.geomspace(1, horizon, CURVE).round().astype(int)).tolist()
+    points = sorted({*points, half, horizon} - {0})
+    done, total = 0, horizon * replicas * len(built)
+
+    def advance(count):
+        nonlocal done
+        done = min(done + count, total)
+        if progress is not None:
+            progress(done, total)
+
+    counts = simulate_dispatching(
+        system, built, horizons=points, start=start, replicas=replicas, seed=seed, progress=advance
+    )
+    before = counts.total[points.index(half)] if half else 0
+    average = estimate((counts.total[-1] - before) / (horizon - half))
+    reward = estimate(counts.discounted)
+    last = counts.discounted[-1]
+    lead = estimate(counts.discounted[:, :1] - counts.discounted)
+    gap, gap_ci = _below_oracle(counts.discounted, names)
+    value, best, seen = _exact(system, built, start)
+    data = xr.Dataset(
+        {
+            "discounted_reward": ("policy", reward.mean[-1]), "discounted_ci95": ("policy", reward.ci95[-1]),
+            "average_reward": ("policy", average.mean), "average_ci95": ("policy", average.ci95),
+            "value": ("policy", value), "optimal_value": best, "seen_value": seen,
+            "reward": (("horizon", "policy"), reward.mean), "reward_ci95": (("horizon", "policy"), reward.ci95),
+            "below_oracle": (("horizon", "policy"), gap), "below_oracle_ci95": (("horizon", "policy"), gap_ci),
+            "lead": (("horizon", "policy"), lead.mean), "lead_ci95": (("horizon", "policy"), lead.ci95),
+            "discounted": (("policy", "replica"), last),
+        },
+        {"policy": names, "horizon": points},
+    )  # fmt: skip
+    configuration = {
+        "rates": system.rates.tolist(), "capacity": system.capacity, "model": system.model, "discount": system.discount,
+        "arrivals": system.arrivals, "exogenous": system.exogenous.tolist(), "horizon": horizon, "start": start, "ages": ages,
+    }  # fmt: skip
+    data.attrs = {
+        "title": "Rewards of dispatching with partial queue information",
+        **provenance(seed=seed, selection="none", device=device_name()),
+        "configuration": json.dumps(configuration),
+    }
+    return data
+
+
+def _below_oracle(reward, names):
+    """In percent, with intervals by the delta method: to first order, what each replica adds to the ratio of means."""
+    if ORACLE not in names:
+        return (np.full(reward.shape[:2], np.nan),) * 2
+    oracle = reward[:, names.index(ORACLE)][:, None]
+    mean = np.maximum(oracle.mean(axis=-1, keepdims=True), 1e-300)
+    ratio = reward.mean(axis=-1, keepdims=True) / mean
+    return 100 * (1 - ratio[..., 0]), estimate(100 * (reward - ratio * oracle) / mean).ci95
+
+
+def _exact(system, policies, start):
+    """Rewards for ever of each policy, of the best one, and of the best with backlogs known; NaN where not two servers."""
+    nothing = np.full(len(policies), np.nan), np.nan, np.nan
+    if system.num_servers != 2:
+        return nothing
+    try:
+        values = np.array([pair.evaluate(system, policy, start=start).value for policy in policies])
+        return values, pair.optimum(system, start=start).value, pair.seen_optimum(system, start=start).value
+    except InputError:  # too many joint beliefs: what was simulated stands by itself
+        return nothing
+
+
+def rows(data: xr.Dataset) -> list[dict]:
+    """One dict per policy with the keys `ROW_KEYS` and plain Python values; None where there is none."""
+    out, horizon = [], int(data.horizon.values[-1])
+    for policy in data.policy.values:
+        cell, end = data.sel(policy=policy), data.sel(policy=policy, horizon=horizon)
+        given = {
+            "policy": str(policy), "horizon": horizon, "replicas": data.sizes["replica"],
+            "below_oracle_percent": _number(end.below_oracle), "below_oracle_ci95": _number(end.below_oracle_ci95),
+        }  # fmt: skip
+        out.append({key: given[key] if key in given else _number(cell[key]) for key in ROW_KEYS})
+    return out
+
+
+def _number(value):
+    value = float(value)
+    return value if np.isfinite(value) else None
