@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 from typing import Annotated
@@ -62,6 +63,7 @@ def _root(
 def main() -> None:
     """Runs the command line."""
     try:
+        _refuse_no_folder(sys.argv[1:])
         code = app(standalone_mode=False)
         sys.stdout.flush()
     except (InputError, SolverError) as error:
@@ -84,6 +86,13 @@ def main() -> None:
     if code == 130:
         print("lagjax: interrupted; run the same command again", file=sys.stderr)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _refuse_no_folder(words):
+    """An empty --out, such as an unset variable leaves, would be the current folder once it is a path."""
+    for word, after in itertools.pairwise([*words, "-"]):
+        if (word == "--out" and not after.strip()) or word == "--out=":
+            raise InputError("--out is empty; name a folder, or . for the current one")
 
 
 def _fail(message, code=2):

@@ -196,7 +196,9 @@ def whole_numbers(option: str, text: str) -> tuple[int, ...]:
     out = []
     for piece in text.split(","):
         if not re.fullmatch(r"\s*[0-9]{1,18}\s*", piece):
-            raise InputError(f"{option} '{text}': '{piece}' is not a whole number; write 1,4,16")
+            raise InputError(
+                f"{option} '{text}': '{piece}' is not a whole number, 0 or more, of at most 18 digits; write 1,4,16"
+            )
         out.append(int(piece))
     return tuple(out)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -69,6 +70,8 @@ def begin(options: RunOptions) -> None:
         from lagjax.runs.memory import parse_bytes
 
         parse_bytes(options.memory)
+    if options.scheduler is not None and not re.fullmatch(r"(\w+://)?[^\s/]+:\d+", options.scheduler):
+        raise InputError(f"--scheduler is '{options.scheduler}'; write its address as tcp://HOST:PORT")
     if options.workers is not None or options.scheduler is not None:
         import jax
 

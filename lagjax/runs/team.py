@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable
 from contextlib import contextmanager
@@ -43,14 +44,23 @@ def join(where: str) -> None:
     """
     import jax
 
+    found = re.fullmatch(r"([^\s,]+:\d+),(\d+),(\d+)", where)
+    if where != "auto" and (found is None or int(found[2]) >= int(found[3])):
+        raise InputError(
+            f"--processes is '{where}'; write auto, or HOST:PORT,NUMBER,COUNT with NUMBER from 0 to COUNT - 1"
+        )
     try:
-        if where == "auto":
+        if found is None:
             jax.distributed.initialize()
-            return
-        address, number, count = where.split(",")
-        jax.distributed.initialize(address, int(count), int(number))
+        else:
+            jax.distributed.initialize(found[1], int(found[3]), int(found[2]))
     except ValueError as error:
-        raise InputError(f"--processes '{where}': {error}; write auto, or HOST:PORT,NUMBER,COUNT") from None
+        if found is None:
+            raise InputError(
+                "--processes auto: no launcher that JAX knows (Slurm, Open MPI, Kubernetes) started this process; write "
+                "HOST:PORT,NUMBER,COUNT"
+            ) from None
+        raise InputError(f"--processes '{where}': {error}") from None
     except RuntimeError as error:
         raise InputError(f"--processes '{where}': the processes do not find each other ({error})") from None
 
