@@ -11,6 +11,12 @@ from lagjax.errors import InputError
 
 MOST_QUEUES = 1000
 MOST_ROOM = 10_000
+LEAST_LOAD, MOST_LOAD = (
+    1e-6,
+    1e6,
+)  # arrivals over the service rate of a queue: what the blocking formulas are tested for
+SLOWEST, FASTEST = 1e-100, 1e100  # arrival rates whose squares are still numbers
+MOST_IDLE = 1e6  # services of the uniformised chain, busy or not, per arrival
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -75,7 +81,8 @@ def make_system(servers, room, service_rate, arrival_rate: float) -> System:
       arrival_rate: positive, jobs per unit time.
 
     Raises:
-      InputError: lists of different lengths, too many or no queues, n < m, a rate that is not positive and finite.
+      InputError: lists of different lengths, too many or no queues, n < m, a rate that is not positive and finite, or rates
+        too far apart.
     """
     servers, room = _whole("servers", servers, 1), _whole("room", room, 1)
     try:
@@ -103,7 +110,29 @@ def make_system(servers, room, service_rate, arrival_rate: float) -> System:
         raise InputError(f"arrivals {arrival_rate!r} is not a number; give a positive rate") from None
     if not (math.isfinite(arrival_rate) and arrival_rate > 0):
         raise InputError(f"arrivals is {arrival_rate:g}; give a positive number of jobs per unit time")
-    return System(servers, room, service_rate, arrival_rate)
+    system = System(servers, room, service_rate, arrival_rate)
+    _check_ratios(system)
+    return system
+
+
+def _check_ratios(system):
+    """Raises InputError unless all loads are in the range of the formulas and most events are not idle services."""
+    arrivals = system.arrival_rate
+    for k, rate in enumerate(system.service_rate.tolist(), 1):
+        if not LEAST_LOAD <= arrivals / rate <= MOST_LOAD:
+            raise InputError(
+                f"arrivals {arrivals:g} over rates {rate:g} of queue {k} is a load of {arrivals / rate:.4g}; give arrivals and "
+                "rates whose ratio is between 1e-6 and 1e6 for every queue"
+            )
+    if not SLOWEST <= arrivals <= FASTEST:
+        raise InputError(
+            f"arrivals {arrivals:g} is not between 1e-100 and 1e100; give all rates in another unit of time"
+        )
+    if system.capacity > MOST_IDLE * arrivals:
+        raise InputError(
+            f"arrivals {arrivals:g} are less than a millionth of the {system.capacity:g} jobs per unit time that all servers "
+            "can serve; give more arrivals, lower rates or fewer servers"
+        )
 
 
 def _whole(name, values, least):

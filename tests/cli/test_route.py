@@ -66,6 +66,7 @@ ONE = ("--servers", "1", "--room", "1", "--rates", "1")
         ),
         ((*ONE, "--arrivals", "0"), "arrivals is 0"),
         ((*ONE, "--arrivals", "1,1"), "repeat"),
+        ((*ONE, "--arrivals", "1,1e300"), "arrivals 1e+300 over rates 1 of queue 1 is a load of 1e+300; give"),
         (ONE, "--arrivals"),
         ((*ONE, "--arrivals", "1", "--policies", "jsq"), "no policy 'jsq'"),
         ((*ONE, "--arrivals", "1", "--jobs", "0"), "--jobs is 0"),
