@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -14,11 +16,32 @@ from lagjax.cli.terminal import note, progress_bar, use_all_cores
 from lagjax.errors import InputError
 
 DEFAULT_FOLDER = Path("lagjax-compatibility")
+DEFAULT_SERVERS = "1000"
 
 
+@contextlib.contextmanager
+def named_as_options(*names: str):
+    """Around a command: faults of the library that begin with the name of a parameter begin with its option instead."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(re.sub(rf"^(?=({'|'.join(names)}) )", "--", str(error))) from None
+
+
+@named_as_options(
+    "servers", "types", "degree", "choices", "load", "time", "warmup", "horizon", "replicas", "epsilon", "seed"
+)
 def compat(
-    servers: Annotated[str, typer.Option(help="Servers N; several, comma-separated, to see convergence.")] = "1000",
-    types: Annotated[int | None, typer.Option(help="Task types M. [default: as many as servers]")] = None,
+    servers: Annotated[
+        str | None,
+        typer.Option(
+            help="Servers N; several, comma-separated, to see convergence. "
+            f"[default: {DEFAULT_SERVERS}, or as many as a FILE has]"
+        ),
+    ] = None,
+    types: Annotated[
+        int | None, typer.Option(help="Task types M. [default: as many as servers, or as a FILE has]")
+    ] = None,
     graph: Annotated[
         str,
         typer.Option(
@@ -43,7 +66,10 @@ def compat(
         float, typer.Option(help="Deviation that makes a type badly connected, in the certificate.")
     ] = 0.2,
     allow_overloaded: Annotated[
-        bool, typer.Option("--allow-overloaded", help="Allow servers that random routing would overload.")
+        bool,
+        typer.Option(
+            "--allow-overloaded", help="Allow single servers that random routing would overload; --load stays below 1."
+        ),
     ] = False,
     seed: Annotated[int, typer.Option(help="Seed of graphs and simulation.")] = 0,
     out: Annotated[
@@ -63,12 +89,12 @@ def compat(
     use_all_cores()
     from lagjax.compatibility import certify, dataset, describe, measure, named_policy
     from lagjax.compatibility.graph import check_load
-    from lagjax.compatibility.report import LEGEND, case_table, comparison
+    from lagjax.compatibility.report import case_table, comparison, legend
     from lagjax.plots.compatibility import plot_compatibility
     from lagjax.results import save, write_whole
 
     chosen = named_policy(policy, choices)
-    loads = inputs.loads_of(load)
+    loads = inputs.numbers("--load", load)
     graphs = _graphs(graph, servers, types, degree, seed)
     folder = out if out is not None else (None if json_file else DEFAULT_FOLDER)
     check_writable(folder, json_file)
@@ -93,7 +119,7 @@ def compat(
                 progress(len(cases), len(graphs) * len(loads))
     described = [describe(case) for case in cases]
     tables = [case_table(case) for case in described] + ([comparison(described)] if len(described) > 1 else [])
-    text = "\n\n".join([*tables, LEGEND])
+    text = "\n\n".join([*tables, legend(described)])
     data = dataset(cases, seed=seed)
     if folder is not None:
         write_whole(folder / "compat.png", lambda path: plot_compatibility(described).savefig(path, dpi=150))
@@ -115,10 +141,10 @@ def compat(
 
 def _graphs(names, servers, types, degree, seed):
     """Every family at every size; a file has its own."""
-    from lagjax.compatibility import FAMILIES, read_graph
+    from lagjax.compatibility import FAMILIES
     from lagjax.compatibility.families import default_degree
 
-    sizes = inputs.whole_numbers("--servers", servers)
+    sizes = inputs.whole_numbers("--servers", DEFAULT_SERVERS if servers is None else servers)
     out = []
     for name in (part.strip() for part in names.split(",")):
         if name in FAMILIES:
@@ -126,9 +152,23 @@ def _graphs(names, servers, types, degree, seed):
                 m = n if types is None else types
                 out.append(FAMILIES[name](n, m, default_degree(name, n, m) if degree is None else degree, seed))
         elif Path(name).is_file():
-            out.append(read_graph(name))
+            out.append(_of_file(name, None if servers is None else sizes, types))
         else:
             raise InputError(
                 f"--graph: no graph '{name}' and no such file; choose from {', '.join(FAMILIES)} or name a file"
             )
     return out
+
+
+def _of_file(name, sizes, types):
+    """The graph of a file, which must have the numbers asked for; among several sizes its own is used, with a note."""
+    from lagjax.compatibility import read_graph
+
+    graph = read_graph(name)
+    asked = None if sizes is None or len(sizes) > 1 else sizes[0]
+    for option, wanted, has in (("--servers", asked, graph.num_servers), ("--types", types, graph.num_types)):
+        if wanted is not None and wanted != has:
+            raise InputError(f"{option} is {wanted}, but {name} has {has}; leave {option} out, or give {has}")
+    if sizes is not None and len(sizes) > 1:
+        note(f"note: {name} has {graph.num_servers} servers of its own; --servers is for the other graphs")
+    return graph

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lagjax.compatibility.draws import LANES
 from lagjax.tables import align
 
-LEGEND = (
+SYMBOLS = (
     "q_i: fraction of servers with at least i tasks, time average, ± half-width of the 95% interval; times in mean services.\n"
     "sigma: singular value of the graph; bad types: bounds of the worst fraction of types whose share of some set of servers is\n"
-    "off by epsilon. margin: 1 less the largest load of a server under random routing.\n"
-    "sup-distance: largest distance of an occupancy from the ODE's when at first half the servers, side by side, hold 4 tasks."
+    "off by epsilon. margin: 1 less the largest load of a server under random routing."
 )
+DISTANCE = "sup-distance: largest distance of an occupancy from the ODE's when half the servers, side by side, first hold 4 tasks."
+
+
+def legend(cases: Sequence[dict]) -> str:
+    """Returns what the tables of the described cases need said below them."""
+    lines = [SYMBOLS]
+    if any(case["sup_distance"] is not None for case in cases):
+        lines.append(DISTANCE)
+    if cases[0]["replicas"] == LANES:
+        lines.append(f"one bundle of {LANES} replicas: no intervals; use --replicas {2 * LANES} or more")
+    return "\n".join(lines)
 
 
 def case_table(case: dict) -> str:

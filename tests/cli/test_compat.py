@@ -62,27 +62,40 @@ def test_json_of_a_sweep(lagjax, tmp_path):
     assert "complete" in out and not (tmp_path / "lagjax-compatibility").exists()
 
 
+def test_a_file_among_several_sizes_has_its_own(lagjax, tmp_path):
+    (tmp_path / "good.csv").write_text("0,0\n0,1\n1,1\n1,2\n2,0\n2,2\n")
+    short = ("--time", "2", "--warmup", "0", "--replicas", "64", "--horizon", "0", "--json", "s.json")
+    code, out, err = lagjax("compat", "--servers", "6,12", "--graph", "good.csv,complete", *short)
+    assert code == 0 and "note: good.csv has 3 servers of its own" in err
+    assert [c["servers"] for c in json.loads((tmp_path / "s.json").read_text())["cases"]] == [3, 6, 12]
+    assert out.endswith("one bundle of 64 replicas: no intervals; use --replicas 128 or more\n")
+    assert "sup-distance: " not in out and out.count("±") == 1  # the legend's
+
+
 CASES = [
     (("--graph", "star"), "no graph 'star'"),
-    (("--servers", "0"), "servers is 0"),
+    (("--servers", "0"), "--servers is 0"),
     (("--servers", "12,x"), "'x' is not a whole number"),
-    (("--types", "-3"), "types is -3"),
-    (("--choices", "0"), "choices is 0"),
-    (("--load", "-0.5"), "load is -0.5"),
-    (("--load", "1"), "load is 1"),
-    (("--load", "high"), "'high' is not a number"),
+    (("--types", "-3"), "--types is -3"),
+    (("--choices", "0"), "--choices is 0"),
+    (("--load", "-0.5"), "--load is -0.5"),
+    (("--load", "1"), "--load is 1"),
+    (("--load", "high"), "--load 'high': 'high' is not a number"),
+    (("--load", "nan"), "--load 'nan'"),
     (("--policy", "lag"), "no policy 'lag'"),
-    (("--degree", "-2"), "degree is -2"),
+    (("--degree", "-2"), "--degree is -2"),
     (("--degree", "3.5"), "evenly"),
     (("--graph", "random", "--degree", "0.1"), "has no server"),
     (("--graph", "random", "--degree", "20"), "overloaded under random routing"),
     (("--graph", "edges.csv"), "line 2"),
+    (("--graph", "good.csv"), "--servers is 50, but good.csv has 3; leave --servers out, or give 3"),
+    (("--graph", "good.csv", "--servers", "3", "--types", "9"), "--types is 9, but good.csv has 2"),
     (("--replicas", "100"), "multiple of 64"),
-    (("--time", "1"), "time is 1"),
-    (("--epsilon", "0"), "epsilon is 0"),
-    (("--horizon", "-1"), "horizon is -1"),
+    (("--time", "1"), "--time is 1"),
+    (("--epsilon", "0"), "--epsilon is 0"),
+    (("--horizon", "-1"), "--horizon is -1"),
     (("--policy", "random", "--allow-overloaded"), "--allow-overloaded"),
-    (("--seed", "-3"), "seed is -3"),
+    (("--seed", "-3"), "--seed is -3"),
     (("--out", "/proc/nowhere"), "--out"),
     (("--json", "."), "folder"),
 ]
@@ -91,8 +104,9 @@ CASES = [
 @pytest.mark.parametrize(("args", "expected"), CASES, ids=[" ".join(c[0]) for c in CASES])
 def test_bad_input_is_one_line_exit_2_and_no_file(lagjax, tmp_path, args, expected):
     (tmp_path / "edges.csv").write_text("0,1\n0,one\n")
+    (tmp_path / "good.csv").write_text("0,0\n0,1\n1,2\n")
     servers = () if "--servers" in args else ("--servers", "50")
     code, out, err = lagjax("compat", *servers, *args)
     assert (code, out, err.count("\n")) == (2, "", 1), err
     assert expected in err
-    assert [p.name for p in tmp_path.iterdir()] == ["edges.csv"]
+    assert {p.name for p in tmp_path.iterdir()} == {"edges.csv", "good.csv"}
