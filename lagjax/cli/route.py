@@ -8,11 +8,13 @@ from typing import Annotated
 import typer
 
 from lagjax.cli import inputs
+from lagjax.cli.compat import named_as_options
 from lagjax.cli.outputs import check_writable, give
 from lagjax.cli.terminal import note, progress_bar, use_all_cores
 from lagjax.errors import InputError
 
 
+@named_as_options("servers", "room", "rates", "arrivals", "replicas", "seed")
 def route(
     servers: Annotated[str, typer.Option(help="m, servers of each queue, comma-separated.")],
     room: Annotated[str, typer.Option(help="n, jobs each queue holds in all, m or more.")],
@@ -101,11 +103,12 @@ def _table(system, data):
     for policy in data.policy.values:
         one = cell.sel(policy=policy)
         exact, ratio = one.exact_loss.item(), one.sel(than=first)
+        seen = one.seen.item() > 0
         above = 100 * (exact / best - 1) if best > 0 else np.nan
         lines.append(
             [
                 str(policy),
-                f"{one.loss_rate.item():.5g}",
+                f"{one.loss_rate.item():.5g}" if seen else "0 (none seen)",
                 _if(one.loss_ci95.item(), "±{:.2g}"),
                 f"{100 * one.loss_rate.item() / system.arrival_rate:.4g}",
                 _if(ratio.ratio.item(), "{:.4g}") + _if(ratio.ratio_ci95.item(), " ±{:.2g}", ""),

@@ -40,6 +40,8 @@ def test_what_is_too_large_or_too_rare(lagjax):
     done = lagjax(*QUEUES, "--arrivals", "0.01", "--policies", "rb", "--jobs", "100", "--exact-states", "0")
     assert done.code == 0 and "exact" not in done.out and "optimum" not in done.out
     assert "fewer than 30 of 1024 replicas saw a loss of rb: no interval" in done.err and done.err.count("\n") == 1
+    never = lagjax(*QUEUES, "--arrivals", "0.001", "--policies", "rb", "--jobs", "100", "--exact-states", "0")
+    assert never.code == 0 and "rb      0 (none seen)" in never.out
 
 
 ONE = ("--servers", "1", "--room", "1", "--rates", "1")
@@ -64,9 +66,9 @@ ONE = ("--servers", "1", "--room", "1", "--rates", "1")
             ("--servers", "1", "--room", "1", "--rates", "fast", "--arrivals", "1"),
             "--rates 'fast': 'fast' is not a number",
         ),
-        ((*ONE, "--arrivals", "0"), "arrivals is 0"),
+        ((*ONE, "--arrivals", "0"), "--arrivals is 0"),
         ((*ONE, "--arrivals", "1,1"), "repeat"),
-        ((*ONE, "--arrivals", "1,1e300"), "arrivals 1e+300 over rates 1 of queue 1 is a load of 1e+300; give"),
+        ((*ONE, "--arrivals", "1,1e300"), "--arrivals 1e+300 over rates 1 of queue 1 is a load of 1e+300; give"),
         (ONE, "--arrivals"),
         ((*ONE, "--arrivals", "1", "--policies", "jsq"), "no policy 'jsq'"),
         ((*ONE, "--arrivals", "1", "--jobs", "0"), "--jobs is 0"),
