@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from lagjax.cli import inputs
+from lagjax.cli.compat import named_as_options
 from lagjax.cli.outputs import check_writable, give
 from lagjax.cli.terminal import note, progress_bar, use_all_cores
 from lagjax.errors import InputError
 
 
+@named_as_options("capacity", "discount", "horizon", "arrivals", "ages", "precision", "replicas", "seed")
 def partial(
     model: Annotated[str, typer.Option(help="finite (servers take jobs until full) or blocking (only empty ones do).")],
     rates: Annotated[str, typer.Option(help="mu, jobs per slot that each server can serve: 0.05,0.1 or 0.05x4,0.1x2.")],
@@ -52,8 +55,13 @@ def partial(
         raise InputError("--out keeps simulations; with --index use --json FILE")
     use_all_cores()
     from lagjax.partial_information import POLICIES, arms_of, compare_dispatching, make_system, rows, whittle_indices
+    from lagjax.partial_information.simulate import STARTS
+    from lagjax.partial_information.system import MODELS
     from lagjax.results import save, write_whole
 
+    for option, value, known in (("--model", model, MODELS), ("--start", start, STARTS)):
+        if value not in known:
+            raise InputError(f"{option} is '{value}'; choose from {', '.join(known)}")
     system = make_system(
         _repeated("--rates", rates), capacity, model=model, discount=discount, arrivals=arrivals,
         exogenous=_repeated("--exogenous", exogenous),
@@ -100,12 +108,13 @@ def render(system, data, start) -> str:
                 *([f"{one.value.item():.6g}"] if two else []),
             ]
         )
-    header = ["policy", "discounted reward", "average reward", *(["% below jsq"] if oracle else [])]
-    header += ["exact, for ever"] if two else []
-    total = "total" if system.discount == 1 else f"discounted (beta {system.discount:g})"
+    average = system.discount == 1
+    header = ["policy", "total reward" if average else "discounted reward", "average reward"]
+    header += ["% below jsq"] * oracle + ["exact average" if average else "exact, for ever"] * two
+    total = "total" if average else f"discounted (beta {system.discount:g})"
+    servers = "1 server" if system.num_servers == 1 else f"{system.num_servers} servers"
     head = (
-        f"N = {system.num_servers} servers, {system.model} model, K = {system.capacity}, start {start}: jobs taken, "
-        f"{total} over {horizon} "
+        f"N = {servers}, {system.model} model, K = {system.capacity}, start {start}: jobs taken, {total} over {horizon} "
         f"slots, and per slot in the second half (at most {system.rates.sum():g} can be served)"
     )
     text = f"{head}\n{align(header, lines)}"
@@ -167,6 +176,8 @@ def _repeated(option, text):
     values: list[float] = []
     for part in text.split(","):
         number, times, count = part.partition("x")
+        if times and not re.fullmatch(r"\s*0*[1-9][0-9]{0,17}\s*", count):
+            raise InputError(f"{option} '{text}': '{part}' is no rate and number of servers; write 0.05x4")
         values += inputs.numbers(option, number) * (inputs.whole_numbers(option, count)[0] if times else 1)
         if len(values) > 10_000:
             raise InputError(f"{option} '{text}' stands for too many servers; give at most 256")

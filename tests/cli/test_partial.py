@@ -40,6 +40,14 @@ def test_index_tables(lagjax):
     assert done.code == 0 and "closed form" in done.out
 
 
+def test_the_average_of_one_server(lagjax):
+    few = ("--capacity", "2", "--discount", "1", "--horizon", "20", "--replicas", "64")
+    done = lagjax("partial", "--model", "finite", "--rates", "0.5", "--policies", "jsq", *few)
+    assert done.code == 0 and done.out.startswith("N = 1 server, ") and "total reward" in done.out
+    done = lagjax("partial", "--model", "finite", "--rates", "0.5x2", "--policies", "jsq", *few)
+    assert done.code == 0 and "exact average" in done.out and "for ever" not in done.out
+
+
 GOLDEN = 0.231695094  # where value iteration is indifferent, to 1e-9
 
 
@@ -47,14 +55,20 @@ GOLDEN = 0.231695094  # where value iteration is indifferent, to 1e-9
     ("arguments", "words"),
     [
         (("--rates", "0.5,0", "--capacity", "3"), "server 2 has rate 0"),
-        (("--rates", "0.5,x", "--capacity", "3"), "--rates ''"),
+        (("--rates", "0.5,x", "--capacity", "3"), "--rates '0.5,x': 'x' is no rate and number"),
         (("--rates", "0.5x9999", "--capacity", "3"), "9999 servers"),
-        (("--rates", "0.5", "--capacity", "0"), "capacity is 0"),
-        (("--rates", "0.5", "--capacity", "3", "--discount", "1.5"), "discount is 1.5"),
-        (("--rates", "0.5", "--capacity", "3", "--discount", "0"), "discount is 0"),
+        (("--rates", "0.5", "--capacity", "0"), "--capacity is 0"),
+        (("--rates", "0.5", "--capacity", "3", "--discount", "1.5"), "--discount is 1.5"),
+        (("--rates", "0.5", "--capacity", "3", "--discount", "0"), "--discount is 0"),
         (("--rates", "0.5", "--capacity", "3", "--ages", "9"), "use more ages"),
-        (("--rates", "0.5", "--capacity", "3", "--horizon", "0"), "horizon is 0"),
-        (("--rates", "0.5", "--capacity", "3", "--start", "half"), "no start 'half'"),
+        (("--rates", "0.5", "--capacity", "3", "--horizon", "0"), "--horizon is 0"),
+        (("--rates", "0.5", "--capacity", "3", "--start", "half"), "--start is 'half'"),
+        (
+            ("--rates", "0.5", "--capacity", "3", "--start", "half", "--index"),
+            "--start is 'half'; choose from full, empty",
+        ),
+        (("--rates", "0.5", "--capacity", "3", "--model", "open"), "--model is 'open'; choose from finite, blocking"),
+        (("--rates", "0.5x0,1", "--capacity", "3"), "--rates '0.5x0,1': '0.5x0' is no rate and number"),
         (("--rates", "0.5", "--capacity", "3", "--policies", "lag"), "no policy 'lag'"),
         (("--rates", "0.5", "--capacity", "3", "rows.json"), "'rows.json' is given without --json"),
     ],
