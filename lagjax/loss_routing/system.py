@@ -121,8 +121,8 @@ def _check_ratios(system):
     for k, rate in enumerate(system.service_rate.tolist(), 1):
         if not LEAST_LOAD <= arrivals / rate <= MOST_LOAD:
             raise InputError(
-                f"arrivals {arrivals:g} over rates {rate:g} of queue {k} is a load of {arrivals / rate:.4g}; give arrivals and "
-                "rates whose ratio is between 1e-6 and 1e6 for every queue"
+                f"arrivals {arrivals:g} over rates {rate:g} of queue {k} is a load of {arrivals / rate:.4g}; give "
+                "arrivals and rates whose ratio is between 1e-6 and 1e6 for every queue"
             )
     if not SLOWEST <= arrivals <= FASTEST:
         raise InputError(
@@ -130,8 +130,8 @@ def _check_ratios(system):
         )
     if system.capacity > MOST_IDLE * arrivals:
         raise InputError(
-            f"arrivals {arrivals:g} are less than a millionth of the {system.capacity:g} jobs per unit time that all servers "
-            "can serve; give more arrivals, lower rates or fewer servers"
+            f"arrivals {arrivals:g} are less than a millionth of the {system.capacity:g} jobs per unit time that all "
+            "servers can serve; give more arrivals, lower rates or fewer servers"
         )
 
 
