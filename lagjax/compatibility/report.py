@@ -12,9 +12,7 @@ SYMBOLS = (
     "sigma: singular value of the graph; bad types: bounds of the worst fraction of types whose share of some set of servers is\n"
     "off by epsilon. margin: 1 less the largest load of a server under random routing."
 )
-DISTANCE = (
-    "sup-distance: largest distance of an occupancy from the ODE's when half the servers, side by side, start with 4 tasks."
-)
+DISTANCE = "sup-distance: largest distance of an occupancy from the ODE's if half the servers, side by side, first hold 4 tasks."
 
 
 def legend(cases: Sequence[dict]) -> str:
