@@ -29,9 +29,10 @@ HEAD = """# Tuned index policies at the sizes of Figure 6
 
 Made by `python experiments/tuned_scaled.py > experiments/tuned_scaled.md`. Load 0.8, m = sqrt(n); n = m = 1 is in
 [tuned.md](tuned.md). Reward as % of OPT(OCC-LP(0)), which is no bound where tasks are lost (hence over 100 on
-Specialist), on replicas that no choice has seen; ± are half-widths of 95% intervals. `less LAG` is the paired difference between tuned and LAG at that one of
-the LP's selections that did best on the same replicas, which favours LAG a little. tried: policies raced, LAG
-included; a tuned policy that is worse than LAG is chosen with a chance of at most 5%. s: processor time of the tuning.
+Specialist), on replicas that no choice has seen; ± are half-widths of 95% intervals. `less LAG` is the paired difference
+between tuned and LAG at that one of the LP's selections that did best on the same replicas, which favours LAG a little.
+tried: policies raced, LAG included; a tuned policy that is worse than LAG is chosen with a chance of at most 5%.
+s: processor time of the tuning.
 
 | instance | n | m | LAG, best selection | tuned | ± | less LAG | ± | tried | s | tuned is |
 |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|"""

@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import re
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from lagjax.cli import inputs
+from lagjax.cli.naming import named_as_options
 from lagjax.cli.outputs import check_writable
 from lagjax.cli.terminal import note, progress_bar, use_all_cores
 from lagjax.errors import InputError
 
 DEFAULT_FOLDER = Path("lagjax-compatibility")
 DEFAULT_SERVERS = "1000"
-
-
-@contextlib.contextmanager
-def named_as_options(*names: str):
-    """Around a command: faults of the library that begin with the name of a parameter begin with its option instead."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(re.sub(rf"^(?=({'|'.join(names)}) )", "--", str(error))) from None
 
 
 @named_as_options(

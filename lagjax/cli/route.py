@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from lagjax.cli import inputs
-from lagjax.cli.compat import named_as_options
+from lagjax.cli.naming import named_as_options
 from lagjax.cli.outputs import check_writable, give
 from lagjax.cli.terminal import note, progress_bar, use_all_cores
 from lagjax.errors import InputError
