@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from systems import system, three_kinds
+from systems import every_kind, system
 
 from lagjax.engine.pause import Pause
 from lagjax.engine.run import simulate
@@ -30,7 +30,7 @@ def check(found, wanted, replicas=slice(None)):
 @pytest.fixture(scope="module")
 def single():
     instance = system(3, 6, 2, 9, seed=5)
-    policies = three_kinds(instance)
+    policies = every_kind(instance)
     return lambda **call: simulate(instance, policies, **call)
 
 
