@@ -18,6 +18,7 @@ from it, the slope at it) are exact integers, formed modulo 2^32. Three ways to 
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import jax
@@ -34,7 +35,7 @@ MOUNTAIN_UP_TO = 2000.0
 
 _ULP = np.float32(2.0**-24)
 _NEVER = np.float32(1e-10)  # weight, relative to the mode's, below which inversion draws no value
-_MOUNTAIN = np.float32(2 * np.sqrt(2 / np.e)), np.float32(3 - 2 * np.sqrt(3 / np.e))
+_MOUNTAIN = np.float32(2 * math.sqrt(2 / math.e)), np.float32(3 - 2 * math.sqrt(3 / math.e))
 _WIDER = np.float32(1.06)  # variance of the normal envelope relative to the law's
 _ABOVE = np.float32(0.01)  # log of its height relative to the law's at the mode
 _DEGREE = 10
