@@ -12,6 +12,7 @@ from lagjax.instance import Instance
 from lagjax.lp.program import occ_program
 from lagjax.lp.selection import ZERO_TOLERANCE, check_selection, room, select
 
+METHODS = ("auto", "interior", "highs", "dual")
 _LOAD_SLACK = 1e-9
 
 
@@ -34,6 +35,9 @@ class OccSolution:
       dual_residual: largest violation of the dual equations, relative to max s_vr.
       duality_gap: |primal - dual value| relative to k (1 - B) sum(lambda) max s_vr.
       zero_tolerance: an index smaller than this was taken as zero; `ZERO_TOLERANCE` times max s_vr.
+      method: what solved the program; one of `METHODS` but "auto".
+      iterations: steps that the method took.
+      ties_undecided: pairs whose index may be zero or not at the accuracy that was reached.
     """
 
     objective: float
@@ -50,6 +54,9 @@ class OccSolution:
     dual_residual: float
     duality_gap: float
     zero_tolerance: float
+    method: str = "interior"
+    iterations: int = 0
+    ties_undecided: int = 0
 
 
 def largest_feasible_load(instance: Instance, blocking: float = 0.0) -> float:
