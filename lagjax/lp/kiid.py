@@ -8,6 +8,7 @@ import numpy as np
 
 from lagjax.instance import Instance
 from lagjax.lp.program import kiid_program
+from lagjax.lp.progress import Progress
 from lagjax.lp.selection import check_selection, select
 
 
@@ -45,15 +46,22 @@ class KiidSolution:
     duality_gap: float
 
 
-def solve_kiid(instance: Instance, selection: str = "canonical") -> KiidSolution:
+def solve_kiid(
+    instance: Instance, selection: str = "canonical", *, progress: Progress | None = None
+) -> KiidSolution:
     """Solves the KIID LP.
+
+    Args:
+      instance: the system.
+      selection: which optimum; one of `lagjax.lp.selection.SELECTIONS`.
+      progress: called with a `lagjax.lp.progress.Step` again and again.
 
     Raises:
       InputError: there is no such selection.
       SolverError: the solution missed the stated residuals.
     """
     program = kiid_program(instance)
-    best = select(program, check_selection(selection))
+    best = select(program, check_selection(selection), progress)
     assigned = program.rate[:, None] * best.w
     vanishing = np.zeros_like(assigned)
     if selection == "interior":
