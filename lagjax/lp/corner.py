@@ -91,7 +91,7 @@ def _primal_corner(program, face, progress):
 def _dual_corner(prices, progress):
     """One inequality for each pair of components and sign: the tightest."""
     program, face = prices.program, prices.face
-    count = len(prices.directions)
+    count, directions = len(prices.directions), scipy.sparse.csr_array(prices.directions)
     sign = np.where(face.full, 1.0, np.where(face.free, 0.0, -1.0))
     reduced = program.reduced(prices.price, prices.server_price)
     room = np.abs(reduced) / program.duration[:, None]
@@ -102,14 +102,14 @@ def _dual_corner(prices, progress):
         np.minimum.at(nearest, pair[sign == side], room[sign == side])
         some = np.flatnonzero(np.isfinite(nearest))
         limits.append(nearest[some])
-        turns.append(-side * (prices.directions[some // count] - prices.directions[some % count]))
+        turns.append(-side * (directions[some // count] - directions[some % count]))
     if not program.coupled:
         types, servers = ~face.spare, ~face.idle
         limits += [(prices.price / program.duration)[types], prices.server_price[servers]]
-        turns += [prices.directions[prices.of_type[types]], -prices.directions[prices.of_server[servers]]]
+        turns += [directions[prices.of_type[types]], -directions[prices.of_server[servers]]]
     weights = -prices.directions[prices.of_type].T @ (program.duration * _weights(program.duration.shape))
     answer = run_highs(
-        -weights, progress=progress, A_ub=np.vstack(turns), b_ub=np.concatenate(limits),
+        -weights, progress=progress, A_ub=scipy.sparse.vstack(turns), b_ub=np.concatenate(limits),
         bounds=np.tile([-np.inf, np.inf], (weights.size, 1)),
     )  # fmt: skip
     return prices.moved(answer.x)

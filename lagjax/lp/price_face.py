@@ -105,6 +105,13 @@ class PriceFace:
         t = self.directions @ y
         return self.price - self.program.duration * t[self.of_type], self.server_price + t[self.of_server]
 
+    def within(self, form):
+        """directions.T @ form @ directions; of many unit vectors, the rows and columns that they name."""
+        if self.program.coupled:
+            return self.directions.T @ form @ self.directions
+        kept = np.flatnonzero(self.directions.any(axis=1))
+        return form[np.ix_(kept, kept)]
+
     @property
     def dependent(self):
         """The dependences between the primal equations: moves of the prices, those of types times their rates."""
@@ -155,7 +162,7 @@ def dual_centre(prices: PriceFace):
         between = between + between.T
         own = between.sum(1) + np.bincount(prices.of_type, by_type**2, count)
         hessian = np.diag(own + np.bincount(prices.of_server, by_server**2, count)) - between
-        step = _solve(prices.directions.T @ hessian @ prices.directions, prices.directions.T @ gradient)
+        step = _solve(prices.within(hessian), prices.directions.T @ gradient)
         t = prices.directions @ step
         ratios = pull * (t[prices.of_type][:, None] - t[prices.of_server])
         drops = np.concatenate([ratios.ravel(), by_type * t[prices.of_type], by_server * t[prices.of_server]])
@@ -210,4 +217,5 @@ def _solve(matrix, rhs):
     weight = 1 / np.sqrt(np.maximum(np.diag(matrix), 1e-300))
     scaled = weight[:, None] * matrix * weight
     scaled[np.diag_indices_from(scaled)] += 1e-14
-    return weight * scipy.linalg.solve(scaled, weight * rhs, assume_a="pos", check_finite=False)
+    factor = scipy.linalg.cho_factor(scaled, lower=True, overwrite_a=True, check_finite=False)
+    return weight * scipy.linalg.cho_solve(factor, weight * rhs, check_finite=False)
