@@ -46,9 +46,7 @@ class KiidSolution:
     duality_gap: float
 
 
-def solve_kiid(
-    instance: Instance, selection: str = "canonical", *, progress: Progress | None = None
-) -> KiidSolution:
+def solve_kiid(instance: Instance, selection: str = "canonical", *, progress: Progress | None = None) -> KiidSolution:
     """Solves the KIID LP.
 
     Args:
