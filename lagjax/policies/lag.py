@@ -7,7 +7,7 @@ import numpy as np
 from lagjax.errors import InputError
 from lagjax.instance import Instance
 from lagjax.lp.occ import OccSolution
-from lagjax.policies.table import TIE_TOLERANCE, Policy, make_policy, tie_groups
+from lagjax.policies.table import TIE_TOLERANCE, Policy, close_calls, make_policy, tie_groups
 
 
 def lag(instance: Instance, solution: OccSolution) -> Policy:
@@ -16,7 +16,8 @@ def lag(instance: Instance, solution: OccSolution) -> Policy:
     Per type, servers of positive index go one by one in decreasing index (group P), then those of zero index
     and positive tie weight as one capped tier shared by weight (group T), then the rest in decreasing index
     (group N). Ties go by server order. Indices within TIE_TOLERANCE of each other, relative to max s_vr, are
-    ties; so are weights, which are then made equal, and a weight below TIE_TOLERANCE is zero.
+    ties; so are weights, which are then made equal, and a weight below TIE_TOLERANCE is zero. What lies near these
+    tolerances is counted in the policy's notes.
 
     Args:
       instance: the system.
@@ -40,7 +41,17 @@ def lag(instance: Instance, solution: OccSolution) -> Policy:
         order = np.lexsort((servers, groups[v], stage[v]))
         alone = stage[v, order] != 1
         tier[v, order] = np.cumsum(alone | np.r_[True, alone[:-1]]) - 1
-    return make_policy("lag", tier, np.where(shared, weight, 1.0), "capped")
+    notes = []
+    if solution.ties_undecided:
+        notes.append(
+            f"{solution.ties_undecided} pairs within {solution.zero_tolerance:.1e} of index zero count as zero, but may not be"
+        )
+    close = close_calls(index, TIE_TOLERANCE * scale) + close_calls(np.where(shared, weight, 0.0), TIE_TOLERANCE)
+    if close:
+        notes.append(
+            f"{close} pairs of servers are so nearly equal for a type that other round-off could change their order"
+        )
+    return make_policy("lag", tier, np.where(shared, weight, 1.0), "capped", notes)
 
 
 def _equalised(weight):
