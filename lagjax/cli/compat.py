@@ -11,7 +11,7 @@ import typer
 from lagjax.cli import inputs
 from lagjax.cli.naming import named_as_options
 from lagjax.cli.outputs import check_writable
-from lagjax.cli.terminal import note, progress_bar, use_all_cores
+from lagjax.cli.terminal import note, progress_bar, say, use_all_cores
 from lagjax.errors import InputError
 
 DEFAULT_FOLDER = Path("lagjax-compatibility")
@@ -81,6 +81,7 @@ def compat(
     from lagjax.compatibility.graph import check_load
     from lagjax.compatibility.report import case_table, comparison, legend
     from lagjax.plots.compatibility import plot_compatibility
+    from lagjax.plots.pictures import keep_picture
     from lagjax.results import save, write_whole
 
     chosen = named_policy(policy, choices)
@@ -112,7 +113,7 @@ def compat(
     text = "\n\n".join([*tables, legend(described)])
     data = dataset(cases, seed=seed)
     if folder is not None:
-        write_whole(folder / "compat.png", lambda path: plot_compatibility(described).savefig(path, dpi=150))
+        keep_picture(plot_compatibility(described), folder / "compat.png")
         write_whole(folder / "table.txt", lambda path: Path(path).write_text(text + "\n", encoding="utf-8"))
         save(data, folder / "compat.nc")
     head = {
@@ -124,7 +125,7 @@ def compat(
     page = json.dumps(head | (described[0] if len(described) == 1 else {"cases": described}), indent=1)
     if json_file and json_file != "-":
         write_whole(json_file, lambda path: Path(path).write_text(page + "\n", encoding="utf-8"))
-    typer.echo(page if json_file == "-" else text)
+    say(page if json_file == "-" else text)
     if folder is not None:
         note(f"written: {folder}/ (compat.nc, table.txt and compat.png)")
 

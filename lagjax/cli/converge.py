@@ -49,7 +49,9 @@ def converge(
     replicas: Annotated[int, typer.Option(help="Independent replicas.")] = DEFAULT_REPLICAS,
     steps: Annotated[
         int | None,
-        typer.Option(help=f"Steps per replica. [default: as many as bring the interval to ±{TARGET:g} points]"),
+        typer.Option(
+            help=f"Steps per replica. [default: as many as bring the half-width of the interval to {TARGET:g} points]"
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of all randomness.")] = 0,
     selection: inputs.Selection = "canonical",
@@ -75,6 +77,7 @@ def converge(
     from lagjax.converge import converge as run
     from lagjax.converge import rows, sizes_of
     from lagjax.plots import plot_convergence
+    from lagjax.plots.pictures import keep_picture
     from lagjax.results import save
     from lagjax.runs.files import clear_leftovers, write_whole
     from lagjax.tables import CONVERGENCE_LEGEND, convergence_table
@@ -100,7 +103,7 @@ def converge(
     text = "\n\n".join([*tables, CONVERGENCE_LEGEND])
     if folder is not None:
         clear_leftovers(folder)
-        write_whole(folder / "converge.png", lambda path: plot_convergence(data).savefig(path, dpi=150))
+        keep_picture(plot_convergence(data), folder / "converge.png")
         write_whole(folder / "table.txt", lambda path: Path(path).write_text(text + "\n", encoding="utf-8"))
         save(data, folder / "converge.nc")
     give(text, json_file, "converge", data, rows(data))

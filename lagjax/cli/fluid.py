@@ -10,7 +10,7 @@ import typer
 
 from lagjax.cli import inputs
 from lagjax.cli.outputs import check_writable
-from lagjax.cli.terminal import note, progress_bar, use_all_cores
+from lagjax.cli.terminal import note, progress_bar, say, use_all_cores
 from lagjax.errors import InputError
 from lagjax.policies import POLICIES
 
@@ -50,6 +50,7 @@ def fluid(
     from lagjax.fluid.describe import describe
     from lagjax.fluid.verify import verify
     from lagjax.plots.fluid import plot_fluid
+    from lagjax.plots.pictures import keep_picture
     from lagjax.results import write_whole
 
     instance = inputs.one_instance(name, files, seed, "fluid")
@@ -62,10 +63,10 @@ def fluid(
         report = verify(instance, policy, selection=selection, starts=starts, steps=steps, seed=seed, progress=progress)
     text = describe(report)
     if folder is not None:
-        write_whole(folder / "fluid.png", lambda path: plot_fluid(report).savefig(path, dpi=150))
+        keep_picture(plot_fluid(report), folder / "fluid.png")
         write_whole(folder / "fluid.json", lambda path: Path(path).write_text(_json(report) + "\n", encoding="utf-8"))
         write_whole(folder / "report.txt", lambda path: Path(path).write_text(text + "\n", encoding="utf-8"))
-    typer.echo(_json(report) if as_json else text)
+    say(_json(report) if as_json else text)
     if folder is not None:
         note(f"written: {folder}/ (report.txt, fluid.json and fluid.png)")
 

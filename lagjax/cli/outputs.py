@@ -6,8 +6,7 @@ import json
 import tempfile
 from pathlib import Path
 
-import typer
-
+from lagjax.cli.terminal import say
 from lagjax.errors import InputError
 
 
@@ -20,10 +19,10 @@ def give(text: str, json_file: str | None, command: str, data, rows: list[dict])
         head |= {"versions": json.loads(data.attrs["versions"]), "device": data.attrs["device"]}
         page = json.dumps({**head, "rows": rows}, indent=1)
         if json_file == "-":
-            typer.echo(page)
+            say(page)
             return
         write_whole(json_file, lambda path: Path(path).write_text(page + "\n", encoding="utf-8"))
-    typer.echo(text)
+    say(text)
 
 
 def check_writable(folder, json_file):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from pathlib import Path
 from typing import Annotated
@@ -62,6 +61,7 @@ def sweep(
     """
     begin(how)
     from lagjax.plots import plot_load_sweep
+    from lagjax.plots.pictures import keep_picture
     from lagjax.results import rows, save
     from lagjax.runs.files import clear_leftovers, write_whole
     from lagjax.sweep import sweep as run
@@ -89,8 +89,7 @@ def sweep(
     if folder is not None:
         clear_leftovers(folder)
         for instance in data.instance.values:
-            figure = plot_load_sweep(data, instance)
-            write_whole(folder / f"{instance}.png", functools.partial(figure.savefig, dpi=150))
+            keep_picture(plot_load_sweep(data, instance), folder / f"{instance}.png")
         write_whole(folder / "table.txt", lambda path: Path(path).write_text(text + "\n", encoding="utf-8"))
         save(data, folder / "sweep.nc")
     give(text, json_file, "sweep", data, rows(data))
