@@ -11,6 +11,7 @@ import numpy as np
 
 from lagjax.durations import from_pmf, mean_duration, stack_laws
 from lagjax.errors import InputError
+from lagjax.given import printable
 
 _LOAD_SLACK = 1e-9
 
@@ -165,7 +166,7 @@ def make_instance(
         arrival_rate=rates,
         service_pmf=_service_table(service, num_types),
         servers_per_task=int(k),
-        name=_printable("name", str(name)),
+        name=printable("name", str(name)),
         tasks=_names("tasks", tasks, num_types),
         servers=_names("servers", servers, num_servers),
     )
@@ -216,7 +217,7 @@ def _service_table(service, num_types):
 
 def _names(field, names, length):
     try:
-        names = tuple(map(str, range(length))) if names is None else tuple(_printable(field, str(n)) for n in names)
+        names = tuple(map(str, range(length))) if names is None else tuple(printable(field, str(n)) for n in names)
     except TypeError:
         raise InputError(f"{field} is {names!r}; give {length} names") from None
     if len(names) != length:
@@ -240,11 +241,3 @@ def as_number(field: str, value) -> float:
     if not math.isfinite(number):
         raise InputError(f"{field} is {value!r}; give a finite number")
     return number
-
-
-def _printable(field, name):
-    if not name.isprintable():
-        raise InputError(f"{field} has the name {name!r}; names hold no line breaks, tabs or control characters")
-    if len(name) > 100:
-        raise InputError(f"{field} has a name of {len(name)} characters ({name[:20]}...); use at most 100")
-    return name

@@ -23,5 +23,5 @@ def report(
 
     target = folder / "report.html" if out is None else out
     page = written(folder)
-    write_bytes(target, page.encode())
+    write_bytes(target, page.encode(errors="backslashreplace"))
     note(f"written: {target}")
