@@ -10,9 +10,10 @@ import typer
 
 from lagjax.cli import inputs
 from lagjax.cli.naming import named_as_options
-from lagjax.cli.outputs import check_writable
+from lagjax.cli.outputs import places
 from lagjax.cli.terminal import note, progress_bar, say, use_all_cores
 from lagjax.errors import InputError
+from lagjax.given import expanded
 
 DEFAULT_FOLDER = Path("lagjax-compatibility")
 DEFAULT_SERVERS = "1000"
@@ -87,8 +88,10 @@ def compat(
     chosen = named_policy(policy, choices)
     loads = inputs.numbers("--load", load)
     graphs = _graphs(graph, servers, types, degree, seed)
-    folder = out if out is not None else (None if json_file else DEFAULT_FOLDER)
-    check_writable(folder, json_file)
+    folder, json_file = places(
+        out, json_file, default=DEFAULT_FOLDER, writes=["compat.png", "table.txt", "compat.nc"],
+        reads=[("--graph", path) for path in _files(graph)],
+    )  # fmt: skip
     for each in graphs:
         for value in loads:
             check_load(each, value, allow_overloaded)
@@ -142,13 +145,20 @@ def _graphs(names, servers, types, degree, seed):
             for n in sizes:
                 m = n if types is None else types
                 out.append(FAMILIES[name](n, m, default_degree(name, n, m) if degree is None else degree, seed))
-        elif Path(name).is_file():
+        elif expanded(name).is_file():
             out.append(_of_file(name, None if servers is None else sizes, types))
         else:
             raise InputError(
                 f"--graph: no graph '{name}' and no such file; choose from {', '.join(FAMILIES)} or name a file"
             )
     return out
+
+
+def _files(names):
+    """Those of the graphs that are files."""
+    from lagjax.compatibility import FAMILIES
+
+    return [expanded(part.strip()) for part in names.split(",") if part.strip() not in FAMILIES]
 
 
 def _of_file(name, sizes, types):

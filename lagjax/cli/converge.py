@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from lagjax.cli import inputs
-from lagjax.cli.outputs import check_writable, give
+from lagjax.cli.outputs import give, places
 from lagjax.cli.running import AS_USUAL, RunOptions, begin, running
 from lagjax.cli.terminal import note
 from lagjax.converge import DEFAULT_COPIES, DEFAULT_REPLICAS
@@ -90,8 +90,9 @@ def converge(
     listed = dispatchers if dispatchers == "sqrt" else inputs.whole_numbers("--dispatchers", dispatchers)
     sizes = sizes_of(inputs.whole_numbers("--copies", copies), listed)
     compared = inputs.policies_of(policies, ("lag",))
-    folder = out if out is not None else (None if json_file else DEFAULT_FOLDER)
-    check_writable(folder, json_file)
+    folder, json_file = places(
+        out, json_file, default=DEFAULT_FOLDER, writes=["converge.png", "table.txt", "converge.nc"], reads=inputs.files_of(files),
+    )  # fmt: skip
     with running(how, folder, "converge", "cells") as runs:
         data = run(
             chosen, sizes=sizes, policies=compared, steps=steps, replicas=replicas, seed=seed, selection=selection,

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from lagjax.cli import inputs
-from lagjax.cli.outputs import check_writable
+from lagjax.cli.outputs import places
 from lagjax.cli.terminal import note, progress_bar, say, use_all_cores
 from lagjax.errors import InputError
 from lagjax.policies import POLICIES
@@ -57,8 +57,10 @@ def fluid(
     instance = instance.with_load(min(0.8, inputs.default_loads(instance)[-1]) if load is None else load)
     if policy not in POLICIES:
         raise InputError(f"--policy: no policy '{policy}'; choose one policy of {', '.join(POLICIES)}")
-    folder = out if out is not None else (None if as_json else DEFAULT_FOLDER)
-    check_writable(folder, None)
+    folder, _ = places(
+        out, "-" if as_json else None, default=DEFAULT_FOLDER, writes=["fluid.png", "fluid.json", "report.txt"],
+        reads=inputs.files_of(files),
+    )  # fmt: skip
     with progress_bar("fluid", unit="steps") as progress:
         report = verify(instance, policy, selection=selection, starts=starts, steps=steps, seed=seed, progress=progress)
     text = describe(report)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from lagjax.cli import inputs
-from lagjax.cli.outputs import check_writable, give
+from lagjax.cli.outputs import give, places
 from lagjax.cli.running import AS_USUAL, RunOptions, begin, running
 from lagjax.cli.terminal import note
 from lagjax.measure import DEFAULT_ARRIVALS
@@ -68,8 +68,8 @@ def sweep(
 
     chosen = inputs.instances(names or [], files, seed)
     at, compared = inputs.loads_of(loads), inputs.policies_of(policies, DEFAULT_POLICIES, SINGLE_NAMES)
-    folder = out if out is not None else (None if json_file else DEFAULT_FOLDER)
-    check_writable(folder, json_file)
+    written = [*(f"{instance.name}.png" for instance in chosen), "table.txt", "sweep.nc"]
+    folder, json_file = places(out, json_file, default=DEFAULT_FOLDER, writes=written, reads=inputs.files_of(files))
     with running(how, folder, "sweep", "arrivals") as runs:
         data = run(
             chosen,

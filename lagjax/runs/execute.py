@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 
 from lagjax.errors import RunError
+from lagjax.given import expanded
 from lagjax.runs.cluster import over_dask
 from lagjax.runs.folder import INSIDE, Folder, find_folder, open_folder
 from lagjax.runs.job import NOWHERE, Job, Watch
@@ -27,6 +28,8 @@ def execute(jobs: Sequence[Job], configuration: dict, running: Running) -> list[
       InputError: the folder cannot be used; see `open_folder`.
       RunError: jobs failed twice; all others are finished and kept.
     """
+    if running.out is not None:
+        running = running._replace(out=expanded(running.out))
     team = running.team
     results: dict[str, Record] = {}
     failures: dict[str, str] = {}
