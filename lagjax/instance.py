@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
 from collections.abc import Sequence
 
 import jax
@@ -14,6 +15,7 @@ from lagjax.errors import InputError
 from lagjax.given import printable
 
 _LOAD_SLACK = 1e-9
+_LEAST_RATE = sys.float_info.min  # arrivals per step; rarer ones have no full precision
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -79,7 +81,7 @@ class Instance:
         """Returns the same instance with all arrival rates scaled to the given load rho in (0, 1 - k/R].
 
         Raises:
-          InputError: the load is outside that range, or would need more than one arrival per step.
+          InputError: the load is outside that range, too small to compute with, or would need more than one arrival per step.
         """
         load = as_number("load", load)
         if self.max_load <= 0:
@@ -91,6 +93,12 @@ class Instance:
             raise InputError(
                 f"load {load:g} of instance '{self.name}' is outside (0, 1 - k/R] = (0, {self.max_load:.6g}]; "
                 f"choose a load up to {self.max_load:.6g}"
+            )
+        least = _LEAST_RATE * float(self.load / self.arrival_rate.min())
+        if load < least:
+            raise InputError(
+                f"load {load:g} of instance '{self.name}' makes arrivals too rare to compute with; choose a load from "
+                f"{least:.3g} to {self.max_load:.6g}"
             )
         rates = self.arrival_rate * (load / self.load)
         if rates.sum() > 1 + 1e-12:

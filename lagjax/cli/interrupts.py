@@ -69,7 +69,14 @@ def _insist(main):
     while not _state["over"]:
         time.sleep(AGAIN)
         if not _state["over"] and not _handled(main):
-            _thread.interrupt_main()
+            _send(main)
+
+
+def _send(main):
+    if hasattr(signal, "pthread_kill"):
+        signal.pthread_kill(main, signal.SIGINT)  # wakes what waits, which the other does not
+    else:
+        _thread.interrupt_main()
 
 
 def _handled(main):

@@ -120,6 +120,7 @@ def use_all_cores(start: bool = True) -> None:
     try:
         jax.local_devices()
     except (AssertionError, RuntimeError) as error:
+        why = str(error) or f"JAX_PLATFORMS is {os.environ.get('JAX_PLATFORMS', '')}"
         raise InputError(
-            f"JAX finds no device to run on ({error}); check JAX_PLATFORMS and the JAX installation"
+            f"JAX finds no device to run on ({why}); check JAX_PLATFORMS and the JAX installation"
         ) from None
