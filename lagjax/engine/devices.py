@@ -9,7 +9,7 @@ import jax
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from lagjax.engine.fork import check_not_forked
+from lagjax.engine.fork import jax_starts
 
 
 class Placement(NamedTuple):
@@ -41,7 +41,7 @@ def place_replicas(replicas: int, devices: Sequence[jax.Device] | None = None) -
     Raises:
       RunError: this process was forked from one in which JAX had started; see `lagjax.engine.fork`.
     """
-    check_not_forked()
+    jax_starts()
     devices = list(jax.local_devices() if devices is None else devices)
     count = max(n for n in range(1, len(devices) + 1) if replicas % n == 0)
     return Placement(Mesh(np.array(devices[:count]), ("replica",), axis_types=(AxisType.Auto,)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import suppress
 
 from lagjax.errors import RunError
@@ -11,12 +12,17 @@ _state = {"started": False, "forked": False}
 
 
 def check_not_forked() -> None:
-    """Says that JAX is about to be used here; raises RunError where this process is a copy of one that had used it."""
+    """Raises RunError where this process is a copy of one in which JAX had started."""
     if _state["forked"]:
         raise RunError(
             "this process was forked from one that had used JAX, whose threads a fork does not copy, so it would wait for "
             "ever; start processes with multiprocessing.get_context('spawn'), or fork before anything is simulated"
         )
+
+
+def jax_starts() -> None:
+    """Says that JAX is about to be used here, and raises RunError where it cannot be; see `check_not_forked`."""
+    check_not_forked()
     _state["started"] = True
 
 
@@ -25,11 +31,10 @@ def _in_copy():
 
 
 def _jax_started():
-    """Whether JAX has started, though not by us."""
-    with suppress(Exception):  # JAX has no public name for it
-        from jax._src import xla_bridge
-
-        return bool(xla_bridge.backends_are_initialized())
+    """Whether JAX has started, though not by us; where it has not been imported it has not."""
+    bridge = sys.modules.get("jax._src.xla_bridge")  # JAX has no public name for it
+    with suppress(Exception):
+        return bridge is not None and bool(bridge.backends_are_initialized())
     return False
 
 

@@ -14,7 +14,7 @@ from lagjax.engine.devices import place_replicas
 from lagjax.errors import RunError
 from lagjax.runs.execute import execute
 from lagjax.runs.running import Running
-before = {"ours": lambda: place_replicas(2), "a run": lambda: execute([], {}, Running()), "nothing": lambda: None}
+before = {"ours": lambda: place_replicas(2), "a run without JAX": lambda: execute([], {}, Running()), "nothing": lambda: None}
 if sys.argv[1] == "jax":
     import jax
     jax.local_devices()
@@ -33,7 +33,9 @@ os.wait()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-@pytest.mark.parametrize(("before", "refused"), [("ours", True), ("a run", True), ("jax", True), ("nothing", False)])
+@pytest.mark.parametrize(
+    ("before", "refused"), [("ours", True), ("a run without JAX", False), ("jax", True), ("nothing", False)]
+)
 def test_a_copy_of_a_process_that_used_jax_is_refused(before, refused):
     done = subprocess.run([sys.executable, "-c", SCRIPT, before], capture_output=True, text=True, timeout=120)
     said = done.stdout.splitlines()
