@@ -12,15 +12,18 @@ import numpy as np
 import xarray as xr
 
 from lagjax.errors import InputError
+from lagjax.given import expanded
 from lagjax.instance import Instance
 from lagjax.policies import Policy
 from lagjax.runs.files import write_whole
+from lagjax.runs.folder import file_name
 from lagjax.stats import estimate, percent_of_bound
 
 ROW_KEYS = (
     "instance", "load", "policy", "reward_per_step", "reward_ci95", "percent_of_occ_ub", "percent_ci95", "blocking",
     "occ_ub", "occ_ub_0", "kiid_ub", "steps", "replicas", "percent_of_optimum", "optimal_reward",
 )  # fmt: skip
+NAMES = "names"  # attribute of a file: names of variables and dimensions in full, by their ASCII spelling there
 
 
 class Cell(NamedTuple):
@@ -137,8 +140,29 @@ def rows(data: xr.Dataset) -> list[dict]:
 
 
 def save(data: xr.Dataset, path) -> None:
-    """Writes the Dataset as netCDF: complete or not at all."""
+    """Writes the Dataset as netCDF: complete or not at all.
+
+    Names of variables and dimensions that netCDF cannot hold everywhere, such as those with Chinese letters, are written in
+    ASCII; the attribute `names` (JSON) has them in full, and `load` gives them back.
+    """
+    spelt = _spelt([str(name) for name in dict.fromkeys([*data.variables, *data.dims])])
+    if spelt:
+        names = json.dumps({short: name for name, short in spelt.items()}, ensure_ascii=False)
+        data = data.rename(spelt).assign_attrs({NAMES: names})
     write_whole(path, lambda temporary: data.to_netcdf(temporary, engine="scipy"))
+
+
+def _spelt(names):
+    """Names that every reader of netCDF takes, for those that not every one does; different for different names."""
+    spelt: dict[str, str] = {}
+    for name in names:
+        if name.isascii() and name.isprintable() and "/" not in name and not name.endswith(" "):
+            continue
+        short = file_name(name)
+        while short in names or short in spelt.values():
+            short += "_"
+        spelt[name] = short
+    return spelt
 
 
 def load(path) -> xr.Dataset:
@@ -148,8 +172,10 @@ def load(path) -> xr.Dataset:
       InputError: there is no such file, or it is not netCDF.
     """
     try:
-        with xr.open_dataset(path, engine="scipy") as data:
-            return data.load()
+        with xr.open_dataset(expanded(path), engine="scipy") as file:
+            data = file.load()
+        names = json.loads(data.attrs.pop(NAMES, "{}"))
+        return data.rename(names)
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; give the sweep.nc of a finished sweep") from None
     except (OSError, TypeError, ValueError) as error:

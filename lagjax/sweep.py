@@ -43,6 +43,10 @@ def sweep(
     Every input is checked, and every LP solved, before the first simulation starts. `tuned` is tuned for each cell when its
     turn comes, on random numbers other than the sweep's, and so is `lag-levels` built.
 
+    Processes: JAX starts threads, which `os.fork` does not copy, so a process forked after anything was simulated is refused
+    (the start method "fork" of multiprocessing, which Linux had by default before Python 3.14); use "spawn". A script whose
+    `running` has workers does its work below `if __name__ == "__main__":`, since workers import it.
+
     Args:
       instances: with different names; their own loads are not used.
       loads: rho values in (0, 1 - k/R], or a function that gives those of an instance.
@@ -60,7 +64,7 @@ def sweep(
 
     Raises:
       InputError: an argument that cannot be used.
-      RunError: cells failed twice; the others are kept.
+      RunError: cells failed twice; the others are kept. Or this process was forked after JAX had started.
     """
     if steps is not None and not _positive_whole(steps):
         raise InputError(f"steps is {steps!r}; give a whole number, 1 or more")

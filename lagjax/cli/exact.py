@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from lagjax.cli import inputs
+from lagjax.cli.terminal import say
 
 IMPROVED = "improved"  # one step of policy improvement on `tuned`: depends on the state, so it has no table
 
@@ -71,9 +72,9 @@ def exact(
             }
         )
     if as_json:
-        typer.echo(json.dumps(rows, indent=1))
+        say(json.dumps(rows, indent=1))
         return
-    typer.echo(_render(instance, rows, best, blocking, bound, levels))
+    say(_render(instance, rows, best, blocking, bound, levels))
 
 
 def _value(policy, instance, selection, seed):

@@ -10,7 +10,7 @@ import typer
 
 from lagjax.cli import inputs
 from lagjax.cli.naming import named_as_options
-from lagjax.cli.outputs import check_writable, give
+from lagjax.cli.outputs import give, places
 from lagjax.cli.terminal import note, progress_bar, use_all_cores
 from lagjax.errors import InputError
 
@@ -67,8 +67,7 @@ def partial(
         exogenous=_repeated("--exogenous", exogenous),
     )  # fmt: skip
     compared = inputs.policies_of(policies, POLICIES, POLICIES)
-    json_file = (file or "-") if as_json else None
-    check_writable(out, json_file)
+    out, json_file = places(out, (file or "-") if as_json else None)
     if index:
         tables = whittle_indices(arms_of(system, ages), precision)
         for line in _uncertain(system, tables):

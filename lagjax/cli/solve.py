@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from lagjax.cli import inputs
+from lagjax.cli.terminal import say
 
 
 @inputs.takes_files
@@ -32,7 +33,7 @@ def solve(
     instance = inputs.one_instance(name, files, seed, "solve")
     instance = instance.with_load(load)
     occ, kiid = solve_occ(instance, blocking, selection), solve_kiid(instance)
-    typer.echo(json.dumps(_payload(instance, occ, kiid), indent=1) if as_json else _render(instance, occ, kiid))
+    say(json.dumps(_payload(instance, occ, kiid), indent=1) if as_json else _render(instance, occ, kiid))
 
 
 def _payload(instance, occ, kiid):

@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 
 from lagjax.errors import InputError
+from lagjax.given import printable
 
 RULES = ("capped", "race")
 TIE_TOLERANCE = 1e-9  # values this close, relative to the largest in the table, are equal
@@ -193,4 +194,4 @@ def _frozen(name, tier, weight, rule, notes):
     tier, weight = tier.astype(np.int32), weight.astype(np.float64)
     tier.setflags(write=False)
     weight.setflags(write=False)
-    return Policy(name, tier, weight, rule, notes)
+    return Policy(printable("policy", name), tier, weight, rule, notes)

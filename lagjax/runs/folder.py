@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lagjax.errors import InputError
+from lagjax.given import expanded
 from lagjax.runs.files import clear_leftovers, write_bytes
 from lagjax.runs.job import Job
 from lagjax.runs.lock import only_driver
@@ -107,7 +108,10 @@ def _enter(path, out, configuration, command, warn):
         )
     if manifest is None:
         page = {"hash": run, "command": list(command), "configuration": configuration}
-        write_bytes(path / MANIFEST, (json.dumps(page, indent=1, ensure_ascii=False) + "\n").encode())
+        text = json.dumps(page, indent=1, ensure_ascii=False) + "\n"
+        write_bytes(
+            path / MANIFEST, text.encode(errors="backslashreplace")
+        )  # JSON's escapes, for bytes that are no text
     return run
 
 
@@ -133,7 +137,7 @@ def finished_names(out: Path | None, configuration: dict, names: Iterable[str]) 
     """Which jobs a folder of the same configuration has a file of; what the files hold is not looked at."""
     if out is None:
         return set()
-    folder = find_folder(Path(out) / INSIDE, digest(json.loads(json.dumps(configuration))))
+    folder = find_folder(expanded(out) / INSIDE, digest(json.loads(json.dumps(configuration))))
     return set() if folder is None else {n for n in names if (folder.path / "cells" / f"{file_name(n)}.cell").exists()}
 
 
