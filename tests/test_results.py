@@ -75,8 +75,9 @@ def cell(instance, policies, replicas=5, seed=0, blocked=0.1):
     return Cell(
         instance=instance, policies=tuple(build_policy(p, instance) for p in policies),
         reward=rng.uniform(1, 2, (len(policies), replicas)), blocked=rng.uniform(0, 2 * blocked, replicas),
-        assigned=rng.uniform(0, 1, (len(policies), *shape)), occ_ub=3.0, occ_ub_0=3.5, kiid_ub=4.0, optimum=2.0,
-        optimum_occ_ub=2.5, occ_slope=0.5, steps=100, warmup=10, selection_matters=np.arange(len(policies)) % 2 == 1, device="cpu",
+        assigned=rng.uniform(0, 1, (len(policies), *shape)), occ_ub=3.0, occ_ub_0=3.5, kiid_ub=4.0,
+        optimum=2.0, optimum_occ_ub=2.5, occ_slope=0.5, steps=100, warmup=10,
+        selection_matters=np.arange(len(policies)) % 2 == 1, device="cpu",
     )  # fmt: skip
 
 

@@ -99,7 +99,12 @@ def check(result):
     from scipy.stats import t as student_t
 
     pairs = [
-        (label, p, np.array(result[label]["reward"])[:, p], np.array(result[f"lagjax {label.split(' ', 2)[2]}"]["reward"])[:, p])
+        (
+            label,
+            p,
+            np.array(result[label]["reward"])[:, p],
+            np.array(result[f"lagjax {label.split(' ', 2)[2]}"]["reward"])[:, p],
+        )
         for label in result
         if label.startswith("numba")
         for p in range(len(result[label]["reward"][0]))

@@ -1,7 +1,7 @@
 """Two servers, solved: the best that any dispatcher can do with what it sees, and every policy's value.
 
-Right after a choice one server has been seen now and the other one tau slots ago, so the joint belief is (who was chosen last, its
-q, the other's q, tau).
+Right after a choice one server has been seen now and the other one tau slots ago, so the joint belief is (who was chosen
+last, its q, the other's q, tau).
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from lagjax.partial_information.system import System
 MOST_STATES = 1_000_000
 
 
-def optimum(system: System, *, start: str = "full", ages: int | None = None, tolerance: float = TOLERANCE) -> ExactReward:
+def optimum(
+    system: System, *, start: str = "full", ages: int | None = None, tolerance: float = TOLERANCE
+) -> ExactReward:
     """The best over all policies that see what the dispatcher sees, for N = 2.
 
     Raises:

@@ -55,7 +55,7 @@ def seen_optimum(system: System, *, start: str = "full", tolerance: float = TOLE
     kinds = _kinds(system)
 
     def best(after):
-        found = -np.inf
+        found = np.full(after.shape, -np.inf)
         for axis, kind in enumerate(kinds):
             worth = _worth(system, kind.reward, kind.landing, after, axis)
             found = np.maximum(found, np.moveaxis(np.maximum.reduceat(worth, kind.first, axis=0), 0, axis))
@@ -127,8 +127,8 @@ def _kind(servers: int, step: np.ndarray, reward: np.ndarray, landing: np.ndarra
         lowest = np.argmax(counts > 0, axis=1)
         rest = _places(fewer, counts - one[lowest])
         drain = np.zeros((len(counts), len(counts)))
-        for jobs in range(levels):  # where that one comes to stand
-            drain[:, _places(counts, fewer + one[jobs])] += step[lowest, jobs, None] * less[rest]
+        for level in range(levels):  # where that one comes to stand
+            drain[:, _places(counts, fewer + one[level])] += step[lowest, level, None] * less[rest]
     way, jobs = np.nonzero(counts)
     choice, then = np.nonzero(landing[jobs])
     to = _places(counts, counts[way[choice]] - one[jobs[choice]] + one[then])
