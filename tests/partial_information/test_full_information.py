@@ -28,10 +28,10 @@ BLOCKING = make_system([0.3, 0.8, 0.3], 3, model="blocking", discount=0.9)
 SURE = norm.isf(5e-8) / norm.isf(0.025)  # half-widths of 95% to one of false alarm 1e-7
 
 
-@pytest.mark.parametrize("backlogs", [[2, 1, 1, 3, 1], [1, 2, 3, 4, 0], [4] * 256])
+@pytest.mark.parametrize("backlogs", [[2, 1, 1, 3, 1], [4] * 256])
 def test_every_shortest_queue_is_chosen_alike(backlogs):
     """And no other one; false alarm 1e-6 for each server."""
-    number = 2**14
+    number = 2**19 // len(backlogs)
     system = make_system([0.5] * len(backlogs), 4)
     tables = model.policy_tables(system, build_policies(["jsq"], system)[0])
     word = np.random.default_rng(0).integers(0, 2**32, number, dtype=np.uint32)
