@@ -75,8 +75,9 @@ def cell(instance, policies, replicas=5, seed=0, blocked=0.1):
     return Cell(
         instance=instance, policies=tuple(build_policy(p, instance) for p in policies),
         reward=rng.uniform(1, 2, (len(policies), replicas)), blocked=rng.uniform(0, 2 * blocked, replicas),
-        assigned=rng.uniform(0, 1, (len(policies), *shape)), occ_ub=3.0, occ_ub_0=3.5, kiid_ub=4.0, optimum=2.0,
-        occ_slope=0.5,        steps=100, warmup=10, selection_matters=np.arange(len(policies)) % 2 == 1, device="cpu",
+        assigned=rng.uniform(0, 1, (len(policies), *shape)), occ_ub=3.0, occ_ub_0=3.5, kiid_ub=4.0,
+        optimum=2.0, optimum_occ_ub=2.5, occ_slope=0.5, steps=100, warmup=10,
+        selection_matters=np.arange(len(policies)) % 2 == 1, device="cpu",
     )  # fmt: skip
 
 
@@ -89,7 +90,8 @@ def test_every_number_of_a_cell_lands_in_its_place():
         "percent_of_occ_ub": estimate(percent).mean, "percent_ci95": estimate(percent).ci95,
         "blocking": given.blocked.mean(), "blocking_ci95": estimate(given.blocked).ci95,
         "occ_ub": 3.0, "occ_ub_0": 3.5, "kiid_ub": 4.0, "optimal_reward": 2.0,
-        "percent_of_optimum": 50 * given.reward.mean(axis=1), "steps": 100, "warmup": 10,
+        "optimal_percent_of_occ_ub": 80.0, "percent_of_optimum": 50 * given.reward.mean(axis=1),
+        "percent_of_optimum_ci95": 50 * estimate(given.reward).ci95, "steps": 100, "warmup": 10,
         "selection_matters": [0, 1], "reward": given.reward, "blocked": given.blocked,
         "assigned_priority": given.assigned,
     }.items():  # fmt: skip
