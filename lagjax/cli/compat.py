@@ -46,8 +46,14 @@ def compat(
         str, typer.Option(help="Arrivals per server and mean service time, lambda; several: 0.5,0.9.")
     ] = "0.9",
     policy: Annotated[str, typer.Option(help="jsq-d, jsq (all compatible), random, jiq (join idle queue).")] = "jsq-d",
-    time: Annotated[int, typer.Option(help="Mean service times counted.")] = 100,
-    warmup: Annotated[int, typer.Option(help="Mean service times dropped, after a start from the fixed point.")] = 50,
+    time: Annotated[
+        int | None,
+        typer.Option(help="Mean service times counted. [default: 100, and more while the start still shows]"),
+    ] = None,
+    warmup: Annotated[
+        int,
+        typer.Option(help="Mean service times dropped, after a start from the fixed point, or the exact law if known."),
+    ] = 50,
     horizon: Annotated[
         float, typer.Option(help="Compare trajectories from an uneven start with the ODE this long; 0: no.")
     ] = 10,
@@ -78,7 +84,9 @@ def compat(
     """
     use_all_cores()
     from lagjax.compatibility import certify, dataset, describe, measure, named_policy
+    from lagjax.compatibility.certificate import check_epsilon
     from lagjax.compatibility.graph import check_load
+    from lagjax.compatibility.queues import bundles_of
     from lagjax.compatibility.report import case_table, comparison, legend
     from lagjax.plots.compatibility import plot_compatibility
     from lagjax.results import save, write_whole
@@ -88,6 +96,8 @@ def compat(
     graphs = _graphs(graph, servers, types, degree, seed)
     folder = out if out is not None else (None if json_file else DEFAULT_FOLDER)
     check_writable(folder, json_file)
+    check_epsilon(epsilon)
+    bundles_of(replicas)
     for each in graphs:
         for value in loads:
             check_load(each, value, allow_overloaded)

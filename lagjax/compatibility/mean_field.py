@@ -11,12 +11,13 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.stats import poisson
 
 from lagjax.compatibility.policies import ALL, Policy
 from lagjax.errors import InputError
 
 TINY = 1e-13  # of an occupancy, where levels are cut
-MOST_LEVELS = 20_000
+MOST_LEVELS = 20_000  # of a trajectory
 TOLERANCE = 1e-9  # of a trajectory
 MOST_STEPS = 1_000_000
 
@@ -51,13 +52,18 @@ def mean_sojourn(queue_length, load: float):
 
 
 def levels_of(policy: Policy, load: float, start=None) -> int:
-    """Returns how many levels hold all of the fixed point, and of a start, but TINY."""
+    """Returns how many levels hold all of the fixed point, and of a start, but TINY: a power of two."""
     check_load(load)
     deepest = 2 if policy.choices > 1 and policy.choices >= ALL else math.ceil(math.log(TINY) / math.log(load))
     if 1 < policy.choices < ALL:
         deepest = math.ceil(math.log(1 + deepest * (policy.choices - 1)) / math.log(policy.choices)) + 2
     wanted = max(8, deepest, 0 if start is None else 2 * len(start))
-    return min(MOST_LEVELS, 1 << (wanted - 1).bit_length())  # few different sizes: programs are compiled for each
+    return 1 << (wanted - 1).bit_length()  # few different sizes: programs are compiled for each
+
+
+def reached(policy: Policy, load: float, start, horizon: float) -> int:
+    """Returns a level above which the horizon leaves TINY at most: a server gets tasks at a rate of lambda d at most."""
+    return len(start) + int(poisson.isf(TINY, load * policy.choices * horizon)) + 1
 
 
 def trajectory(policy: Policy, load: float, times, start=None) -> np.ndarray:
@@ -71,7 +77,8 @@ def trajectory(policy: Policy, load: float, times, start=None) -> np.ndarray:
       (T, levels) occupancies; `levels` as from `levels_of`.
 
     Raises:
-      InputError: the policy looks at all servers, which has no such limit, or the start is no occupancy.
+      InputError: the policy looks at all servers, which has no such limit, the start is no occupancy, or more than MOST_LEVELS
+        levels are needed.
     """
     if policy.sees < 2 or policy.choices >= ALL:
         raise InputError(f"policy '{policy.name}' has no smooth mean field; trajectories are those of jsq-d and random")
@@ -79,7 +86,15 @@ def trajectory(policy: Policy, load: float, times, start=None) -> np.ndarray:
     if times[0] < 0 or (np.diff(times) <= 0).any():
         raise InputError("times of a trajectory increase, from 0 on")
     start = check_start([] if start is None else start)
-    first = np.zeros(levels_of(policy, load, start))
+    levels = levels_of(policy, load, start)
+    if levels > MOST_LEVELS:
+        levels = reached(policy, load, start, times[-1])
+    if levels > MOST_LEVELS:
+        raise InputError(
+            f"a trajectory over {times[-1]:g} mean service times at load {load:g} needs {levels:,} levels of queues, at most "
+            f"{MOST_LEVELS:,} are solved for; use a shorter horizon or a lower load"
+        )
+    first = np.zeros(levels)
     first[: len(start)] = start
     if times[-1] == 0:
         return first[None]

@@ -30,7 +30,7 @@ import functools
 
 import numpy as np
 
-from lagjax.errors import InputError
+from lagjax.errors import InputError, SolverError
 from lagjax.lp import interior
 from lagjax.lp.centre import Face, dual_centre, partition, primal_centre
 from lagjax.lp.program import Program
@@ -46,10 +46,6 @@ _TRY_PARTITION = 1e-7  # complementarity from which partitions are tried
 _TRY_AGAIN = 0.03  # decrease of the complementarity until the next trial
 _CUTOFFS = (1e-11, 1e-14)
 _REMEMBERED = 512
-
-
-class SolverError(RuntimeError):
-    """A linear program was not solved to the stated residuals."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
