@@ -10,7 +10,7 @@ import typer
 
 from lagjax.cli import inputs
 from lagjax.cli.naming import named_as_options
-from lagjax.cli.outputs import check_writable
+from lagjax.cli.outputs import check_writable, warn_of_start
 from lagjax.cli.terminal import note, progress_bar, use_all_cores
 from lagjax.errors import InputError
 
@@ -118,6 +118,10 @@ def compat(
                 )  # fmt: skip
                 progress(len(cases), len(graphs) * len(loads))
     described = [describe(case) for case in cases]
+    moving = [
+        f"{c['policy']} on {c['graph']} of {c['servers']} servers at load {c['load']:g}" for c in described if c["stationary"] is False
+    ]
+    warn_of_start(moving, "use more --time and --warmup")
     tables = [case_table(case) for case in described] + ([comparison(described)] if len(described) > 1 else [])
     text = "\n\n".join([*tables, legend(described)])
     data = dataset(cases, seed=seed)

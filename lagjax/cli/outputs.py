@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import typer
 
+from lagjax.cli.terminal import note
 from lagjax.errors import InputError
+
+MOST_NAMED = 3  # figures that a warning names
 
 
 def give(text: str, json_file: str | None, command: str, data, rows: list[dict]) -> None:
@@ -24,6 +28,16 @@ def give(text: str, json_file: str | None, command: str, data, rows: list[dict])
             return
         write_whole(json_file, lambda path: Path(path).write_text(page + "\n", encoding="utf-8"))
     typer.echo(text)
+
+
+def warn_of_start(figures: Sequence[str], remedy: str) -> None:
+    """Says in one line which figures are not stationary, if any, and how to mend that."""
+    from lagjax.stats import NOT_STATIONARY
+
+    if figures:
+        more = f" and {len(figures) - MOST_NAMED} more" if len(figures) > MOST_NAMED else ""
+        named = "; ".join(figures[:MOST_NAMED]) + more
+        note(f"warning: {NOT_STATIONARY}: {named}; the two halves of the run show what is left of its start; {remedy}")
 
 
 def check_writable(folder, json_file):

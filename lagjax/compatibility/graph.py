@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 from lagjax.errors import InputError
 
 MOST = 2**16  # servers, and types: they are drawn by 16-bit multiplications
+LEAST_LOAD = 1e-6  # arrivals are drawn with a probability that is right to 2^-32
 MOST_EDGES = 50_000_000  # of the distinct neighbourhoods
 
 
@@ -135,10 +136,10 @@ def check_load(graph: Graph, load: float, allow_overloaded: bool = False) -> Mar
     """Returns the margin.
 
     Raises:
-      InputError: lambda is not in (0, 1), or a server is overloaded under random routing and that was not allowed.
+      InputError: lambda is not in [LEAST_LOAD, 1), or a server is overloaded under random routing and that was not allowed.
     """
-    if not 0 < load < 1:
-        raise InputError(f"load is {load:g}; give the arrival rate per server, above 0 and below 1")
+    if not LEAST_LOAD <= load < 1:
+        raise InputError(f"load is {load:g}; give the arrival rate per server, from {LEAST_LOAD:g} to below 1")
     margin = subcriticality(graph, load)
     if margin.overloaded and not allow_overloaded:
         raise InputError(

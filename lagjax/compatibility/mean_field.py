@@ -14,7 +14,7 @@ import numpy as np
 from scipy.stats import poisson
 
 from lagjax.compatibility.policies import ALL, Policy
-from lagjax.errors import InputError
+from lagjax.errors import InputError, SolverError
 
 TINY = 1e-13  # of an occupancy, where levels are cut
 MOST_LEVELS = 20_000  # of a trajectory
@@ -79,6 +79,7 @@ def trajectory(policy: Policy, load: float, times, start=None) -> np.ndarray:
     Raises:
       InputError: the policy looks at all servers, which has no such limit, the start is no occupancy, or more than MOST_LEVELS
         levels are needed.
+      SolverError: the solver takes more than MOST_STEPS steps.
     """
     if policy.sees < 2 or policy.choices >= ALL:
         raise InputError(f"policy '{policy.name}' has no smooth mean field; trajectories are those of jsq-d and random")
@@ -99,7 +100,12 @@ def trajectory(policy: Policy, load: float, times, start=None) -> np.ndarray:
     if times[-1] == 0:
         return first[None]
     with jax.enable_x64(True):
-        return np.asarray(_solve(jnp.asarray(first), jnp.asarray(times), jnp.asarray(load), policy.choices))
+        path, ended = _solve(jnp.asarray(first), jnp.asarray(times), jnp.asarray(load), policy.choices)
+    if not bool(ended):
+        raise SolverError(
+            f"the trajectory over {times[-1]:g} mean service times takes more than {MOST_STEPS:,} steps; use a shorter horizon"
+        )
+    return np.asarray(path)
 
 
 @functools.partial(jax.jit, static_argnums=3)
@@ -109,9 +115,9 @@ def _solve(first, times, load, choices):
     solved = diffrax.diffeqsolve(
         diffrax.ODETerm(lambda t, q, load: drift(q, load, choices)), diffrax.Tsit5(), t0=0.0, t1=times[-1], dt0=1e-3, y0=first,
         args=load, saveat=diffrax.SaveAt(ts=times), max_steps=MOST_STEPS,
-        stepsize_controller=diffrax.PIDController(rtol=TOLERANCE, atol=TOLERANCE),
+        stepsize_controller=diffrax.PIDController(rtol=TOLERANCE, atol=TOLERANCE), throw=False,
     )  # fmt: skip
-    return solved.ys
+    return solved.ys, solved.result == diffrax.RESULTS.successful
 
 
 def drift(occupancy, load, choices):

@@ -17,7 +17,7 @@ from lagjax.loss_routing.simulate import simulate_routing
 from lagjax.loss_routing.splitting import split_loss
 from lagjax.loss_routing.system import System
 from lagjax.results import provenance
-from lagjax.stats import estimate
+from lagjax.stats import estimate, left_of_start, told
 
 DEFAULT_ARRIVALS = 20_000
 DEFAULT_REPLICAS = 1024
@@ -27,6 +27,7 @@ LEAST_SEEN = 30  # replicas, or all of them if fewer, that must have seen a loss
 ROW_KEYS = (
     "arrival_rate", "traffic", "policy", "loss_rate", "loss_ci95", "exact_loss", "optimal_loss", "loss_lower_bound",
     "optimal_bracket", "states", "residual", "ratio_to_first", "ratio_ci95", "drift", "drift_ci95", "events", "replicas",
+    "stationary",
 )  # fmt: skip
 
 
@@ -54,7 +55,8 @@ def compare_routing(
 
     Returns:
       A Dataset. Over (arrival_rate, policy): loss_rate in jobs per unit time with loss_ci95 (NaN where fewer than `needed`
-      replicas saw a loss), seen (that number), drift (loss rate of the second half less that of the first) with drift_ci95,
+      replicas saw a loss), seen (that number), drift (loss rate of the second half less that of the first) with drift_ci95, stationary (1 where nothing is seen to be left
+      of the start, 0 where something is, NaN where that is not known; see `lagjax.stats.start`),
       exact_loss and residual (NaN where not computed). Over (arrival_rate, policy, than): difference and ratio of loss rates on
       the same events with their `_ci95`. Over arrival_rate: traffic, loss_lower_bound, optimal_loss, optimal_bracket (the width
       of the interval that value iteration leaves), states, events. Over (arrival_rate, policy, replica): loss.
@@ -110,7 +112,7 @@ def _cell(system, policies, counts, exact_states):
     loss = counts.lost.sum(axis=0) * (system.arrival_rate / counts.events.sum())
     seen = (loss > 0).sum(axis=1)
     known = seen >= needed(loss.shape[1])
-    rate, drift = estimate(loss), estimate(second - first)
+    rate, left = estimate(loss), left_of_start(first, second)
     difference = estimate(loss[:, None] - loss[None])
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = rate.mean[:, None] / rate.mean[None]
@@ -119,8 +121,8 @@ def _cell(system, policies, counts, exact_states):
     both = known[:, None] & known[None]
     exact = _exact(system, policies, exact_states)
     by_policy = {
-        "loss_rate": rate.mean, "loss_ci95": np.where(known, rate.ci95, np.nan), "seen": seen, "drift": drift.mean,
-        "drift_ci95": np.where(known, drift.ci95, np.nan), "exact_loss": exact["loss"], "residual": exact["residual"],
+        "loss_rate": rate.mean, "loss_ci95": np.where(known, rate.ci95, np.nan), "seen": seen, "drift": left.drift.mean,
+        "drift_ci95": np.where(known, left.drift.ci95, np.nan), "stationary": np.where(known, left.stationary(), np.nan), "exact_loss": exact["loss"], "residual": exact["residual"],
     }  # fmt: skip
     by_pair = {
         "difference": difference.mean, "difference_ci95": np.where(both, difference.ci95, np.nan),
@@ -166,6 +168,7 @@ def rows(data: xr.Dataset) -> list[dict]:
             pair = cell.sel(than=data.policy.values[0])
             given = {"policy": str(policy), "replicas": data.sizes["replica"]}
             given |= {key: int(cell[key]) for key in ("states", "events")}
+            given["stationary"] = told(cell.stationary)
             given |= {"ratio_to_first": _number(pair.ratio), "ratio_ci95": _number(pair.ratio_ci95)}
             out.append({key: given[key] if key in given else _number(cell[key]) for key in ROW_KEYS})
     return out

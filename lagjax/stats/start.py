@@ -10,7 +10,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import norm
+from scipy.stats import norm, rankdata
 from scipy.stats import t as student_t
 
 from lagjax.stats.estimate import Estimate, estimate
@@ -29,7 +29,7 @@ class Left(NamedTuple):
     Attributes:
       drift: the second half less the first.
       by_drift: chance of so large a drift where nothing is left of the start.
-      memory: correlation over replicas between the halves.
+      memory: rank correlation over replicas between the halves; of ranks, so that one burst at the middle does not make it.
       by_memory: chance of so large a correlation where a half lasts SPAN relaxation times.
     """
 
@@ -55,7 +55,7 @@ def left_of_start(first, second, *, bundle: int = 1) -> Left:
     first, second = np.asarray(first, np.float64), np.asarray(second, np.float64)
     apart = second - first
     drift = estimate(apart.reshape(*apart.shape[:-1], -1, bundle).mean(axis=-1))
-    memory = _correlation(first, second)
+    memory = _correlation(rankdata(first, axis=-1), rankdata(second, axis=-1))
     independent = first.shape[-1] // 2 if bundle > 1 else first.shape[-1]
     return Left(drift, _by_drift(drift, first.shape[-1] // bundle), memory, _by_memory(memory, independent))
 
