@@ -13,7 +13,9 @@ from lagjax.durations import from_pmf, mean_duration, stack_laws
 from lagjax.errors import InputError
 
 _LOAD_SLACK = 1e-9
-LEAST_LOAD = 1e-6  # below it the words of 32 bits that gaps between tasks are drawn from are too coarse, and programs too flat
+LEAST_LOAD = (
+    1e-6  # below it the words of 32 bits that gaps between tasks are drawn from are too coarse, and programs too flat
+)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -70,7 +70,9 @@ def _earned(instance, counts):
 
 def joined(parts: Sequence[Sums]) -> Sums:
     """The sums of all replicas, from those of consecutive parts."""
-    earned, blocked, early = (np.concatenate([getattr(p, f) for p in parts], axis=-1) for f in ("earned", "blocked", "early"))
+    earned, blocked, early = (
+        np.concatenate([getattr(p, f) for p in parts], axis=-1) for f in ("earned", "blocked", "early")
+    )
     return Sums(earned, blocked, np.sum([part.served for part in parts], axis=0), early)
 
 

@@ -215,13 +215,13 @@ def _measured(task, halves, steps, warmup) -> dict:
     rewards = per_copy(halves)
     reward, percent = estimate(rewards), estimate(percent_of_bound(rewards, blocked, bound, slope))
     left = left_of_start(*(100 * per_copy([half]) / bound for half in halves))
-    drift = left.drift
     best = known_optimum(instance) if size.copies == size.dispatchers == 1 else None
     best = np.nan if best is None else best
     return {
         "reward_per_step": reward.mean, "reward_ci95": reward.ci95, "percent_of_occ_ub": percent.mean,
         "percent_ci95": percent.ci95, "blocking": blocked.mean(), "blocking_ci95": estimate(blocked).ci95, "occ_ub": bound,
-        "drift": drift.mean, "drift_ci95": drift.ci95, "stationary": left.stationary(), "steps": float(steps), "warmup": float(warmup),
+        "drift": left.drift.mean, "drift_ci95": left.drift.ci95, "stationary": left.stationary(),
+        "steps": float(steps), "warmup": float(warmup),
         "tasks": float(arrived.sum()), "load": round(instance.load, 9), "occ_ub_0": occ_upper_bound(instance, 0.0),
         "kiid_ub": solve_kiid(instance).objective, "optimal_reward": best,
         "percent_of_optimum": 100 * reward.mean / best, "reward": rewards,

@@ -76,7 +76,12 @@ def _with_interval(cell, policy):
     mean, half = cell.percent_of_occ_ub.sel(policy=policy).item(), cell.percent_ci95.sel(policy=policy).item()
     if np.isnan(mean):
         return "-"
-    return f"{mean:.2f}" + ("" if np.isnan(half) else f" ±{half:.2f}") + _dagger(cell, policy) + said(cell.sel(policy=policy))
+    return (
+        f"{mean:.2f}"
+        + ("" if np.isnan(half) else f" ±{half:.2f}")
+        + _dagger(cell, policy)
+        + said(cell.sel(policy=policy))
+    )
 
 
 def said(cell) -> str:

@@ -78,7 +78,8 @@ def cell(instance, policies, replicas=5, seed=0, blocked=0.1):
         reward=rng.uniform(1, 2, (len(policies), replicas)), blocked=rng.uniform(0, 2 * blocked, replicas),
         assigned=rng.uniform(0, 1, (len(policies), *shape)), occ_ub=3.0, occ_ub_0=3.5, kiid_ub=4.0, optimum=2.0,
         occ_slope=0.5, steps=100, warmup=10, drift=rng.normal(size=len(policies)), drift_ci95=rng.uniform(size=len(policies)),
-        stationary=np.where(np.arange(len(policies)) == 1, 0.0, np.nan), selection_matters=np.arange(len(policies)) % 2 == 1, device="cpu",
+        stationary=np.where(np.arange(len(policies)) == 1, 0.0, np.nan),
+        selection_matters=np.arange(len(policies)) % 2 == 1, device="cpu",
     )  # fmt: skip
 
 

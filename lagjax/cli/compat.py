@@ -48,12 +48,16 @@ def compat(
     policy: Annotated[str, typer.Option(help="jsq-d, jsq (all compatible), random, jiq (join idle queue).")] = "jsq-d",
     time: Annotated[
         int | None,
-        typer.Option(help="Mean service times counted. [default: 100, and more while the start still shows]"),
+        typer.Option(
+            help="Mean service times counted. [default: 100, more near load 1 and while the start still shows]"
+        ),
     ] = None,
     warmup: Annotated[
-        int,
-        typer.Option(help="Mean service times dropped, after a start from the fixed point, or the exact law if known."),
-    ] = 50,
+        int | None,
+        typer.Option(
+            help="Mean service times dropped, after a start from the fixed point. [default: 50, more near load 1]"
+        ),
+    ] = None,
     horizon: Annotated[
         float, typer.Option(help="Compare trajectories from an uneven start with the ODE this long; 0: no.")
     ] = 10,
@@ -119,7 +123,9 @@ def compat(
                 progress(len(cases), len(graphs) * len(loads))
     described = [describe(case) for case in cases]
     moving = [
-        f"{c['policy']} on {c['graph']} of {c['servers']} servers at load {c['load']:g}" for c in described if c["stationary"] is False
+        f"{c['policy']} on {c['graph']} of {c['servers']} servers at load {c['load']:g}"
+        for c in described
+        if c["stationary"] is False
     ]
     warn_of_start(moving, "use more --time and --warmup")
     tables = [case_table(case) for case in described] + ([comparison(described)] if len(described) > 1 else [])

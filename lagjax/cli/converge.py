@@ -98,7 +98,9 @@ def converge(
         return  # process 0 writes and prints
     found = rows(data)
     moving = [f"{r['policy']} on {r['instance']} at n = {r['copies']}" for r in found if r["stationary"] is False]
-    warn_of_start(moving, "use more --steps" + ("" if steps is None else ", or none: the warm-up then grows as need be"))
+    warn_of_start(
+        moving, "use more --steps" + ("" if steps is None else ", or none: the warm-up then grows as need be")
+    )
     tables = [f"{name}\n{convergence_table(data, name, files.scores is None)}" for name in data.instance.values]
     text = "\n\n".join([*tables, CONVERGENCE_LEGEND])
     if folder is not None:

@@ -37,7 +37,7 @@ def warn_of_start(figures: Sequence[str], remedy: str) -> None:
     if figures:
         more = f" and {len(figures) - MOST_NAMED} more" if len(figures) > MOST_NAMED else ""
         named = "; ".join(figures[:MOST_NAMED]) + more
-        note(f"warning: {NOT_STATIONARY}: {named}; the two halves of the run show what is left of its start; {remedy}")
+        note(f"warning: {NOT_STATIONARY}: {named}; what is left of the start may decide them; {remedy}")
 
 
 def check_writable(folder, json_file):

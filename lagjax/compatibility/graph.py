@@ -6,7 +6,8 @@ import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import block_array, csr_array
+from scipy.sparse.csgraph import connected_components
 
 from lagjax.errors import InputError
 
@@ -53,6 +54,15 @@ class Graph:
     def random_routing_load(self, load: float) -> np.ndarray:
         """Returns (N,) loads of the servers if every task went to a random compatible one: lambda N / M sum_w 1 / |N_w|."""
         return load * self.num_servers / self.num_types * (self.biadjacency().T @ self.types_per_row)
+
+    def pools(self, load: float) -> tuple[np.ndarray, np.ndarray]:
+        """Returns servers and loads of the connected parts of the graph: how many servers share how much work at best."""
+        edges = self.biadjacency()
+        parts, of = connected_components(block_array([[None, edges], [edges.T, None]]), directed=False)
+        types, servers = np.split(of, [len(self.size)])
+        count = np.bincount(servers, minlength=parts)
+        tasks = np.bincount(types, self.types_per_row, parts) * load * self.num_servers / self.num_types
+        return count, tasks / count
 
     def server_degree(self) -> np.ndarray:
         """Returns (N,) task types that each server can do."""

@@ -32,6 +32,8 @@ def fixed_point(policy: Policy, load: float, levels: int) -> np.ndarray:
     d = policy.choices
     if d >= ALL:
         return np.where(np.arange(levels) == 0, load, 0.0)
+    if d == 1:
+        return np.exp(np.arange(1, levels + 1) * math.log(load))
     exponent, out = 0.0, []
     for _ in range(levels):
         exponent = min(exponent * d + 1, 1e300)  # 1 + d + ... + d^(i-1)

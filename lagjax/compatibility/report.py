@@ -64,8 +64,8 @@ def _figures(case):
         yield f"levels above {LEVELS} are not counted one by one; they hold {above:.4g} of the mean queue length"
     if case["stationary"] is False:
         yield (
-            f"{NOT_STATIONARY}: after {case['warmup']} mean service times the start still shows in {case['time']} more (drift of "
-            f"the mean queue length {case['drift']:+.3g}); use more --time and --warmup"
+            f"{NOT_STATIONARY}: after {case['warmup']} mean service times the start may still show in {case['time']} more (drift "
+            f"of the mean queue length {case['drift']:+.3g}); use more --time and --warmup"
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time as clock
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -23,10 +24,24 @@ from lagjax.engine.checks import whole_number
 from lagjax.engine.devices import device_name
 from lagjax.errors import InputError
 from lagjax.results import provenance
-from lagjax.stats import RUN_ON, Estimate, Left, estimate, left_of_start, told
+from lagjax.stats import (
+    FALSE_ALARM,
+    RELAXATIONS,
+    RUN_ON,
+    Estimate,
+    Left,
+    estimate,
+    left_of_start,
+    pooled_relaxation,
+    told,
+)
 
-TIME, WARMUP = 100, 50  # mean service times counted and dropped where the caller names none
+TIME, WARMUP = 100, 50  # least mean service times counted and dropped where the caller names none
 MOST_TIMES = 64  # times as long is simulated, at most, where the caller names no time and the start still shows
+MOST_AT_FIRST = (
+    20_000  # mean service times that are dropped, and counted, at most, before it is asked whether that was enough
+)
+MOST_EVENTS = 2**26  # of a replica, the same
 TIMES_PER_UNIT = 4  # of a trajectory
 UNEVEN = (0.5,) * 4  # where trajectories start: half of the servers, side by side, hold 4 tasks each
 SHOWN = 1e-6  # levels below this, measured and at the fixed point, are left out
@@ -74,7 +89,7 @@ def measure(
     load: float,
     *,
     time: int | None = None,
-    warmup: int = WARMUP,
+    warmup: int | None = None,
     replicas: int = 1024,
     seed: int = 0,
     horizon: float = 0,
@@ -88,8 +103,9 @@ def measure(
     Where every task looks at one server the start is the exact stationary law, else the fixed point.
 
     Args:
-      time, warmup: mean service times counted (at least 2) and dropped. Without `time` 100 are counted; while the start still
-        shows in them, they are dropped too and twice as many counted, up to MOST_TIMES times as many as at first in all.
+      time, warmup: mean service times counted (at least 2) and dropped; by default 100 and 50, and as many as the relaxation
+        time near saturation asks for. Without `time`, while the start still shows what was counted is dropped too and
+        twice as much counted, up to MOST_TIMES times those in all, or four times the first run.
       replicas: a multiple of 64; intervals come from groups of 64, so give 128 or more.
       horizon: mean service times over which trajectories from UNEVEN are compared with the ODE; 0 for not.
       certificate: of the graph, if it is at hand.
@@ -121,9 +137,9 @@ def measure(
         distance = bundle_means(np.abs(seen - path[:, :, None]).max(axis=(0, 1)))
     return Case(
         graph=graph, policy=policy, load=load, occupancy=per_server([h.servers for h in run.halves]),
-        queue_length=per_server([h.tasks for h in run.halves]), drift=run.left.drift, stationary=run.stationary, fixed_point=fixed,
-        fixed_queue_length=mean_field.mean_queue_length(policy, load), sup_distance=distance, margin=margin, certificate=known,
-        time=run.time, warmup=run.warmup, events=sum(h.events for h in run.halves) * replicas, seconds=seconds,
+        queue_length=per_server([h.tasks for h in run.halves]), drift=run.left.drift, stationary=run.stationary,
+        fixed_point=fixed, fixed_queue_length=mean_field.mean_queue_length(policy, load), sup_distance=distance, margin=margin,
+        certificate=known, time=run.time, warmup=run.warmup, events=sum(h.events for h in run.halves) * replicas, seconds=seconds,
     )  # fmt: skip
 
 
@@ -137,26 +153,38 @@ class _Run(NamedTuple):
     warmup: int
 
 
+def relaxation(graph: Graph, load: float) -> float:
+    """Returns the mean service times in which the slowest pool of servers forgets its start, at best (`pooled_relaxation`)."""
+    return max(pooled_relaxation(n * rho, n) for n, rho in zip(*graph.pools(load), strict=True))
+
+
 def _stationary(graph, policy, load, time, warmup, replicas, seed, progress):
     """Counts `time`; without one as long as the start shows, up to a bound."""
     whole_number("time", TIME if time is None else time, 2)
-    whole_number("warmup", warmup, 0)
-    counted, dropped, longest = TIME if time is None else time, warmup, most_time(graph, load)
+    whole_number("warmup", WARMUP if warmup is None else warmup, 0)
+    exact, longest = law_is_known(policy, graph, load), most_time(graph, load)
+    needed = 0.0 if exact else RELAXATIONS * relaxation(graph, load)
+    at_first = math.ceil(min(needed, MOST_AT_FIRST, longest * MOST_EVENTS / 2**32))
+    dropped = max(WARMUP, at_first) if warmup is None else warmup
+    counted = max(TIME, at_first) if time is None else time
     if counted + dropped > longest:
         raise InputError(
             f"{counted + dropped} mean service times are more than 2^32 events a replica; use more replicas instead"
         )
-    exact = law_is_known(policy, graph, load)
     start = STATIONARY if exact else mean_field.fixed_point(policy, load, mean_field.levels_of(policy, load))
     go_on = follow(graph, policy, load, replicas, seed, start, progress=progress)
     go_on(dropped)
-    longest = min(longest, MOST_TIMES * (counted + dropped)) if time is None else 0
+    longest = min(longest, max(MOST_TIMES * (TIME + WARMUP), 4 * (counted + dropped)))
+    may_run_on = time is None and needed <= longest
     while True:
         halves = go_on(counted // 2), go_on(counted - counted // 2)
         means = (half.tasks / (graph.num_servers * half.observations) for half in halves)
         left = left_of_start(*means, bundle=LANES)
-        if exact or left.stationary(RUN_ON) == 1 or dropped + 3 * counted > longest:
-            return _Run(halves, left, 1.0 if exact else float(left.stationary()), counted, dropped)
+        found = float(left.stationary(RUN_ON if time is None else FALSE_ALARM))
+        if exact or dropped < needed:
+            found = float(exact)
+        if found != 0 or not may_run_on or dropped + 3 * counted > longest:
+            return _Run(halves, left, found, counted, dropped)
         dropped, counted = dropped + counted, 2 * counted
 
 

@@ -88,7 +88,13 @@ def compare_dispatching(
             progress(done, total)
 
     counts = simulate_dispatching(
-        system, built, horizons=sorted({*points, *quarters}), start=start, replicas=replicas, seed=seed, progress=advance
+        system,
+        built,
+        horizons=sorted({*points, *quarters}),
+        start=start,
+        replicas=replicas,
+        seed=seed,
+        progress=advance,
     )
     left = left_of_start(*_quarter_means(counts, quarters))
     counts = _at(counts, points)
@@ -140,7 +146,9 @@ def _quarter_means(counts, quarters):
 def _at(counts, horizons):
     """What was counted up to these horizons."""
     places = np.searchsorted(counts.horizons, horizons)
-    return counts._replace(horizons=np.array(horizons), total=counts.total[places], discounted=counts.discounted[places])
+    return counts._replace(
+        horizons=np.array(horizons), total=counts.total[places], discounted=counts.discounted[places]
+    )
 
 
 def _below_oracle(reward, names):
@@ -172,7 +180,8 @@ def rows(data: xr.Dataset) -> list[dict]:
         cell, end = data.sel(policy=policy), data.sel(policy=policy, horizon=horizon)
         given = {
             "policy": str(policy), "horizon": horizon, "replicas": data.sizes["replica"],
-            "stationary": told(cell.stationary), "below_oracle_percent": _number(end.below_oracle), "below_oracle_ci95": _number(end.below_oracle_ci95),
+            "stationary": told(cell.stationary),
+            "below_oracle_percent": _number(end.below_oracle), "below_oracle_ci95": _number(end.below_oracle_ci95),
         }  # fmt: skip
         out.append({key: given[key] if key in given else _number(cell[key]) for key in ROW_KEYS})
     return out

@@ -2,9 +2,18 @@
 
 from lagjax.stats.estimate import Estimate, estimate, percent_of_bound
 from lagjax.stats.slope import Slope, log_log_slope
-from lagjax.stats.start import FALSE_ALARM, NOT_STATIONARY, RUN_ON, Left, left_of_start, told
+from lagjax.stats.start import (
+    FALSE_ALARM,
+    NOT_STATIONARY,
+    RELAXATIONS,
+    RUN_ON,
+    Left,
+    left_of_start,
+    pooled_relaxation,
+    told,
+)
 
 __all__ = [
-    "FALSE_ALARM", "NOT_STATIONARY", "RUN_ON", "Estimate", "Left", "Slope", "estimate", "left_of_start", "log_log_slope",
-    "percent_of_bound", "told",
+    "FALSE_ALARM", "NOT_STATIONARY", "RELAXATIONS", "RUN_ON", "Estimate", "Left", "Slope", "estimate", "left_of_start",
+    "log_log_slope", "percent_of_bound", "pooled_relaxation", "told",
 ]  # fmt: skip

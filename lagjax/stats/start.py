@@ -2,6 +2,7 @@
 
 A start shows in two ways. It fades while the run counts: then the halves differ by more than chance. Or it fades so slowly that
 the halves are alike: then a replica that was high in the first half is high in the second too, and the halves say nothing.
+Queues near saturation move so slowly that both are faint for long; how slowly at least is known: see `pooled_relaxation`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from lagjax.stats.estimate import Estimate, estimate
 NOT_STATIONARY = "not stationary"  # what tables say of such a figure
 FALSE_ALARM = 1e-4  # chance with which a figure is called so though nothing is left of its start
 RUN_ON = 3e-3  # the same for a decision that costs only time: to run on
+RELAXATIONS = 3.0  # relaxation times that a warm-up lasts at least: a twentieth of what the start was off is left
 SPAN = 2.0  # relaxation times that a half should last
 # The correlation of two adjacent windows of SPAN relaxation times each, where correlations decay exponentially.
 MEMORY = (1 - math.exp(-SPAN)) ** 2 / (2 * (SPAN - 1 + math.exp(-SPAN)))
@@ -58,6 +60,16 @@ def left_of_start(first, second, *, bundle: int = 1) -> Left:
     memory = _correlation(rankdata(first, axis=-1), rankdata(second, axis=-1))
     independent = first.shape[-1] // 2 if bundle > 1 else first.shape[-1]
     return Left(drift, _by_drift(drift, first.shape[-1] // bundle), memory, _by_memory(memory, independent))
+
+
+def pooled_relaxation(arrival_rate: float, service_rate: float, room: float = math.inf) -> float:
+    """Returns the relaxation time of an M/M/1/room queue: what one server as fast as all together would take.
+
+    It is the inverse of the spectral gap, about 4 / (service_rate (1 - rho)^2) near saturation. Queues in parallel are seldom
+    faster there, for their sum moves no faster than that one queue; infinite where nothing is left of the gap.
+    """
+    gap = arrival_rate + service_rate - 2 * math.sqrt(arrival_rate * service_rate) * math.cos(math.pi / (room + 1))
+    return 1 / gap if gap > 0 and (math.isfinite(room) or arrival_rate < service_rate) else math.inf
 
 
 def told(stationary) -> bool | None:

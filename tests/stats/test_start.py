@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, t
 
-from lagjax.stats import FALSE_ALARM, NOT_STATIONARY, left_of_start, start, told
+from lagjax.stats import FALSE_ALARM, NOT_STATIONARY, left_of_start, pooled_relaxation, start, told
 
 
 def halves(rng, length, replicas, first=None, shape=()):
@@ -31,7 +31,7 @@ def test_the_memory_of_two_relaxation_times():
 
 
 def test_stationary_runs_are_called_so():
-    """5,000 figures of 40 replicas over 8 relaxation times: false alarms at most what a binomial of 2 x FALSE_ALARM allows, 1e-6."""
+    """5,000 figures of 40 replicas over 8 relaxation times: no more false alarms than 2 x FALSE_ALARM allows, at 1e-6."""
     first, second = halves(np.random.default_rng(1), 4, 40, shape=(5000,))
     called = left_of_start(first, second).stationary()
     assert np.sum(called == 0) <= binom.ppf(1 - 1e-6, 5000, 2 * FALSE_ALARM)
@@ -62,7 +62,24 @@ def test_bundles_count_once():
     assert left_of_start(*shared, bundle=16).by_drift == pytest.approx(left_of_start(*shared[:, ::16]).by_drift)
     noise = rng.normal(size=(2, 128))
     loose, strict = left_of_start(*noise), left_of_start(*noise, bundle=16)
-    assert loose.memory == strict.memory and strict.by_memory < loose.by_memory  # both near 1: fewer are less sure of that
+    assert (
+        loose.memory == strict.memory and strict.by_memory < loose.by_memory
+    )  # both near 1: fewer are less sure of that
+
+
+@pytest.mark.parametrize("room", [1, 4, 30])
+@pytest.mark.parametrize("rate", [0.5, 1.0, 1.7])
+def test_the_relaxation_of_one_queue_is_its_spectral_gap(rate, room):
+    chain = np.diag(np.full(room, rate), 1) + np.diag(np.ones(room), -1)
+    chain -= np.diag(chain.sum(axis=1))
+    gap = np.sort(-np.linalg.eigvals(chain).real)[1]
+    assert pooled_relaxation(rate, 1.0, room) == pytest.approx(1 / gap)
+
+
+def test_the_relaxation_of_a_queue_without_end():
+    assert pooled_relaxation(0.99, 1.0) == pytest.approx(1 / (1 - np.sqrt(0.99)) ** 2)
+    assert pooled_relaxation(0.99, 1.0, 10**6) == pytest.approx(pooled_relaxation(0.99, 1.0), rel=1e-3)
+    assert pooled_relaxation(1.0, 1.0) == pooled_relaxation(2.0, 1.0) == np.inf
 
 
 def test_what_cannot_be_known_is_not_said():
