@@ -1,7 +1,7 @@
 """JSQ(2) on sparse compatibility graphs as they grow: the mean field holds where graphs are proportionally sparse, and not on
 rings and blocks. Writes compatibility.md and pictures/compatibility.png.
 
-python experiments/compatibility.py        three minutes of processor time; about two minutes on two free cores
+python experiments/compatibility.py        five minutes of processor time; about three minutes on two free cores
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tqdm import tqdm
 from lagjax.cli.terminal import use_all_cores
 from lagjax.compatibility import FAMILIES, certify, describe, jsq, measure
 from lagjax.compatibility.families import default_degree
-from lagjax.compatibility.report import LEGEND, comparison
+from lagjax.compatibility.report import comparison, legend
 from lagjax.plots.compatibility import plot_compatibility
 from lagjax.results import write_whole
 from lagjax.stats import estimate
@@ -33,7 +33,7 @@ class Configuration:
     load: float = 0.95
     choices: int = 2
     time: int = 200
-    warmup: int = 50
+    warmup: int = 200
     horizon: float = 10
     replicas: int = 512
     degrees: tuple[int, ...] = (2, 4, 8, 16, 32, 64)
@@ -103,7 +103,7 @@ def main() -> None:
         out / "pictures" / "compatibility.png", lambda path: plot_compatibility(described).savefig(path, dpi=110)
     )
     page = PAGE.format(
-        config=config, jax=jax.__version__, legend=LEGEND, table=comparison(described), beside=markdown(rows),
+        config=config, jax=jax.__version__, legend=legend(described), table=comparison(described), beside=markdown(rows),
         degrees=markdown(by_degree),
     )  # fmt: skip
     write_whole(out / "compatibility.md", lambda path: Path(path).write_text(page, encoding="utf-8"))

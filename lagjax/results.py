@@ -76,10 +76,10 @@ def assemble(cells: Sequence[Cell], *, seed: int, selection: str) -> xr.Dataset:
     the bound) with drift_ci95, stationary (1 where nothing is left of the start, 0 where something is, NaN where that is not
     known), percent_of_optimum (NaN where the optimum is not known), and selection_matters (1 where the policy comes from an LP
     with several optima that make different policies). Over (instance, load, policy, than): difference, the paired difference of
-    percent_of_occ_ub between two policies on the same arrivals, with difference_ci95. Over (instance, load): blocking, blocking_ci95, occ_ub, occ_ub_0, kiid_ub,
-    optimal_reward, steps, warmup. Over (instance, load, policy, replica): reward. Over (instance, load, replica): blocked.
-    Per instance, over (load, policy, task_NAME, server_NAME): assigned_NAME, servers given per step. Attributes: seed,
-    selection, versions, device, configuration.
+    percent_of_occ_ub between two policies on the same arrivals, with difference_ci95. Over (instance, load): blocking,
+    blocking_ci95, occ_ub, occ_ub_0, kiid_ub, optimal_reward, steps, warmup. Over (instance, load, policy, replica): reward. Over
+    (instance, load, replica): blocked. Per instance, over (load, policy, task_NAME, server_NAME): assigned_NAME, servers given
+    per step. Attributes: seed, selection, versions, device, configuration.
     """
     parts = [_cell_dataset(cell) for cell in cells]
     data = xr.merge(parts, join="outer", compat="no_conflicts", combine_attrs="drop")

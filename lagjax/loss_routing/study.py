@@ -58,8 +58,9 @@ def compare_routing(
       replicas saw a loss), seen (that number), drift (loss rate of the second half less that of the first) with
       drift_ci95, stationary (1 where nothing is seen to be left of the start, 0 where something is or the warm-up was short of
       `RELAXATIONS`, NaN where that is not known; see `lagjax.stats.start`), exact_loss and residual (NaN where not computed).
-      Over (arrival_rate, policy, than): difference and ratio of loss rates on the same events with their `_ci95`. Over arrival_rate: traffic, loss_lower_bound, optimal_loss, optimal_bracket (the width
-      of the interval that value iteration leaves), states, events. Over (arrival_rate, policy, replica): loss.
+      Over (arrival_rate, policy, than): difference and ratio of loss rates on the same events with their `_ci95`. Over
+      arrival_rate: traffic, loss_lower_bound, optimal_loss, optimal_bracket (the width of the interval that value iteration
+      leaves), states, events. Over (arrival_rate, policy, replica): loss.
 
     Raises:
       InputError: an argument outside its range.

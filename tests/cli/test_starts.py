@@ -16,7 +16,7 @@ FORCED = {
         "--replicas", 256,
     ),
     "converge": (
-        "priority", "--load", 0.5, "--copies", 64, "--steps", 40, "--replicas", 128, "--start", "empty", "--policies", "greedy",
+        "priority", "--load", 0.5, "--copies", 16, "--steps", 20, "--replicas", 128, "--start", "empty", "--policies", "greedy",
     ),
     "sweep": ("priority", "--loads", 0.875, "--steps", 300, "--replicas", 2048, "--policies", "greedy"),
 }  # fmt: skip

@@ -1,7 +1,7 @@
 """Stationary figures do not depend on their start, or say that they do.
 
-Random routing makes independent M/M/1 queues. Their starts are of the exact law, half of a bundle's complements of the other half's,
-so a mean over B replicas of N servers has a standard error of at most that of B N independent geometric queues,
+Random routing makes independent M/M/1 queues. Starts are of their exact law, half of them complements of the other half's, so a
+mean over B replicas of N servers has a standard error of at most that of B N independent geometric queues,
 sqrt(rho) / (1 - rho) / sqrt(B N), however slowly the queues move.
 """
 
@@ -87,7 +87,7 @@ def test_join_the_shortest_of_two_servers_is_warm_before_it_counts():
     needed = RELAXATIONS * study.relaxation(graph, load)
     assert needed == pytest.approx(3 / (2 * (1 - np.sqrt(load)) ** 2))
     exact = queue_pairs.two_servers([[0, 1]], load, lambda x: 1.0 if x[0] < x[1] else 0.5 if x[0] == x[1] else 0.0)
-    assert exact.edge < 1e-6
+    assert exact.edge < 1e-5
     free = measure(graph, jsq(2), load, replicas=512)
     assert free.warmup >= needed and free.time >= needed and free.stationary == 1
     found = estimate(free.queue_length)
@@ -121,8 +121,8 @@ def test_pools_are_the_connected_parts():
 
 @pytest.mark.parametrize("name", ["jsq", "jiq"])
 def test_named_times_are_kept(name):
-    case = measure(complete(4, 4), named_policy(name), 0.5, time=10, warmup=2, replicas=64)
-    assert (case.time, case.warmup) == (10, 2) and np.isnan(case.stationary)  # one bundle: no interval of the drift
+    case = measure(complete(4, 4), named_policy(name), 0.5, time=10, warmup=20, replicas=64)
+    assert (case.time, case.warmup) == (10, 20) and np.isnan(case.stationary)  # one bundle: no interval of the drift
 
 
 def test_loads_beyond_what_is_kept_are_named():
