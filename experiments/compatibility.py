@@ -1,7 +1,7 @@
 """JSQ(2) on sparse compatibility graphs as they grow: the mean field holds where graphs are proportionally sparse, and not on
 rings and blocks. Writes compatibility.md and pictures/compatibility.png.
 
-python experiments/compatibility.py        three minutes of processor time; about two minutes on two free cores
+python experiments/compatibility.py        five minutes of processor time; about three minutes on two free cores
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Configuration:
     load: float = 0.95
     choices: int = 2
     time: int = 200
-    warmup: int = 50
+    warmup: int = 200
     horizon: float = 10
     replicas: int = 512
     degrees: tuple[int, ...] = (2, 4, 8, 16, 32, 64)

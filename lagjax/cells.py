@@ -13,7 +13,7 @@ from lagjax.engine.devices import default_block
 from lagjax.engine.pause import Pause
 from lagjax.engine.run import CHUNK, batch_bytes, simulate
 from lagjax.instance import Instance
-from lagjax.measure import Sums, arrivals_and_warmup, joined, measured, summed
+from lagjax.measure import Sums, arrivals_and_warmup, early_sums, joined, measured, summed
 from lagjax.models.policy_tables import policy_tables
 from lagjax.policies import Policy
 from lagjax.results import Cell
@@ -89,18 +89,20 @@ def _simulated(task, policies, first, last, kept, watch) -> Sums:
     budget = free_bytes(devices) if watch.memory is None else watch.memory
     each = batch_bytes(instance, policies)
     most = last - first if budget is None else max(1, budget // each)
-    done, at, pause, size = _stood(kept, first, last)
+    done, at, pause, size, early = _stood(kept, first, last)
     if size > most:
         pause = None  # another machine's batch
     per_replica = (arrivals + warmup) * len(policies)
     if kept is None:
-        watch.checkpoint.save(lambda: _state(policies, (first, last, first, 0), done, None), now=not _cheap(task))
+        watch.checkpoint.save(lambda: _state(policies, (first, last, first, 0), done), now=not _cheap(task))
     behind = 0 if pause is None else pause.done * len(policies) * size
     watch.progress(((at - first) * per_replica + behind) * watch.processes)
 
     def piece(start, count):
-        nonlocal pause
+        nonlocal pause, early
         resume, pause = pause, None
+        if resume is None:
+            early = None
         block = default_block(devices[0].platform)
         behind = 0 if resume is None else resume.done * len(policies) * count
         before = (start - first) * per_replica
@@ -110,16 +112,21 @@ def _simulated(task, policies, first, last, kept, watch) -> Sums:
             behind += more
             watch.progress((before + min(behind, count * per_replica)) * watch.processes)
 
+        def halfway(counts):
+            nonlocal early
+            early = early_sums(instance, counts)
+
         def save(events, fetch):
-            watch.checkpoint.save(lambda: _state(policies, (first, last, start, count), done, Pause(events, fetch())))
+            at = (first, last, start, count)
+            watch.checkpoint.save(lambda: _state(policies, at, done, Pause(events, fetch()), early))
 
         counts = simulate(
             instance, policies, arrivals=arrivals, warmup=warmup, replicas=count, first_replica=start, seed=task.seed,
             chunk=max(1, min(CHUNK, MOST_PER_CALL // (block * count * len(policies)))), progress=moved, resume=resume,
-            save=save,
+            save=save, halfway=halfway,
         )  # fmt: skip
-        done.append(summed(instance, counts))
-        watch.checkpoint.save(lambda: _state(policies, (first, last, start + count, 0), done, None))
+        done.append(summed(instance, counts, early))
+        watch.checkpoint.save(lambda: _state(policies, (first, last, start + count, 0), done))
 
     if pause is not None:
         try:
@@ -139,31 +146,33 @@ def _cheap(task):
     return all(isinstance(p, Policy) for p in task.policies)
 
 
-def _state(policies, at, done, pause) -> Record:
-    """How far a cell came: its policies, the pieces behind it, and where the present one stands."""
+def _state(policies, at, done, pause=None, early=None) -> Record:
+    """How far a cell came: its policies, the pieces behind it, and where the present one stands, with its first half."""
     head, arrays = _policy_parts(policies)
     sums = joined(done)._asdict() if done else {}
     head |= {"at": list(at), "events": None if pause is None else pause.done, "leaves": 0}
     if pause is not None:
         head["leaves"] = len(pause.arrays)
         arrays |= {f"leaf {i}": array for i, array in enumerate(pause.arrays)}
+        if early is not None:
+            arrays["early"] = early
     return Record(head, arrays | {f"sum {name}": array for name, array in sums.items()})
 
 
-def _stood(kept, first, last) -> tuple[list[Sums], int, Pause | None, int]:
-    """From a checkpoint: pieces done, the next replica, where its piece stands and how large it is."""
+def _stood(kept, first, last) -> tuple[list[Sums], int, Pause | None, int, np.ndarray | None]:
+    """From a checkpoint: pieces done, the next replica, where its piece stands, how large it is and its first half if over."""
     if kept is None or kept.head["at"][:2] != [first, last]:
-        return [], first, None, 0
+        return [], first, None, 0, None
     _, _, at, size = kept.head["at"]
     done = [Sums(*(kept.arrays[f"sum {name}"] for name in Sums._fields))] if at > first else []
     if kept.head["events"] is None:
-        return done, at, None, 0
+        return done, at, None, 0, None
     leaves = [kept.arrays[f"leaf {i}"] for i in range(kept.head["leaves"])]
-    return done, at, Pause(kept.head["events"], leaves), size
+    return done, at, Pause(kept.head["events"], leaves), size, kept.arrays.get("early")
 
 
 _PLAIN = ("occ_ub", "occ_ub_0", "kiid_ub", "optimum", "optimum_occ_ub", "occ_slope", "steps", "warmup", "device")
-_ARRAYS = ("reward", "blocked", "assigned", "selection_matters")
+_ARRAYS = ("reward", "blocked", "assigned", "drift", "drift_ci95", "stationary", "selection_matters")
 
 
 def record_of(cell: Cell) -> Record:

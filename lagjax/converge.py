@@ -20,6 +20,7 @@ from lagjax.results import provenance, versions
 from lagjax.runs.execute import execute
 from lagjax.runs.running import Running
 from lagjax.scaled_cells import Size, SizeTask, part_of, size_job
+from lagjax.stats import told
 from lagjax.tune import TUNED
 
 DEFAULT_COPIES = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536)
@@ -92,7 +93,8 @@ def converge(
 
     Returns:
       A Dataset with dimensions instance, size (coordinates copies and dispatchers), policy and replica; `drift` is the second
-      half of the counted steps less the first, in points: what is left of the start, with its interval.
+      half of the counted steps less the first, in points: what is left of the start, with its interval. `stationary` is 1
+      where nothing is seen to be left of it, 0 where something is, NaN where that is not known (see `lagjax.stats.start`).
 
     Raises:
       InputError: an argument that cannot be used.
@@ -170,7 +172,7 @@ def _built(policy, instance, selection):
 
 ROW_KEYS = (
     "instance", "load", "copies", "dispatchers", "policy", "reward_per_step", "reward_ci95", "percent_of_occ_ub", "percent_ci95",
-    "blocking", "occ_ub", "occ_ub_0", "kiid_ub", "steps", "replicas", "drift", "drift_ci95",
+    "blocking", "occ_ub", "occ_ub_0", "kiid_ub", "steps", "replicas", "drift", "drift_ci95", "stationary",
     "percent_of_optimum", "percent_of_optimum_ci95", "optimal_reward", "optimal_percent_of_occ_ub",
 )  # fmt: skip
 
@@ -185,5 +187,6 @@ def rows(data: xr.Dataset) -> list[dict]:
                 known = {"instance": str(instance), "policy": str(policy), "replicas": data.sizes["replica"]}
                 row: dict = {key: known[key] if key in known else cell[key].item() for key in ROW_KEYS}
                 row |= {key: int(row[key]) for key in ("copies", "dispatchers", "steps")}
+                row["stationary"] = told(row["stationary"])
                 out.append({key: None if value != value else value for key, value in row.items()})
     return out

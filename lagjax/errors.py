@@ -11,3 +11,7 @@ class RunError(RuntimeError):
 
 class Interrupted(RunError):
     """A run that the user stopped; the message says how to go on."""
+
+
+class SolverError(RuntimeError):
+    """A numerical solver missed its stated accuracy, or gave up; the message is one line that names what was solved."""

@@ -16,6 +16,9 @@ from lagjax.given import printable
 
 _LOAD_SLACK = 1e-9
 _LEAST_RATE = sys.float_info.min  # arrivals per step; rarer ones have no full precision
+LEAST_LOAD = (
+    1e-6  # below it the 32-bit words that gaps between tasks are drawn from are too coarse, and programs too flat
+)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -78,7 +81,7 @@ class Instance:
         return 1 - self.servers_per_task / self.num_servers
 
     def with_load(self, load: float) -> Instance:
-        """Returns the same instance with all arrival rates scaled to the given load rho in (0, 1 - k/R].
+        """Returns the same instance with all arrival rates scaled to the given load rho in [LEAST_LOAD, 1 - k/R].
 
         Raises:
           InputError: the load is outside that range, too small to compute with, or would need more than one arrival per step.
@@ -89,10 +92,10 @@ class Instance:
                 f"instance '{self.name}' has {self.num_servers} servers and every task takes {self.servers_per_task} of them, so "
                 "no load is feasible (1 - k/R = 0); use fewer servers per task or more servers"
             )
-        if not 0 < load <= self.max_load + _LOAD_SLACK:
+        if not LEAST_LOAD <= load <= self.max_load + _LOAD_SLACK:
             raise InputError(
-                f"load {load:g} of instance '{self.name}' is outside (0, 1 - k/R] = (0, {self.max_load:.6g}]; "
-                f"choose a load up to {self.max_load:.6g}"
+                f"load {load:g} of instance '{self.name}' is outside [{LEAST_LOAD:g}, 1 - k/R]; "
+                f"choose a load from {LEAST_LOAD:g} to {self.max_load:.6g}"
             )
         least = _LEAST_RATE * float(self.load / self.arrival_rate.min())
         if load < least:

@@ -17,12 +17,12 @@ from lagjax.instance import Instance
 from lagjax.policies import Policy
 from lagjax.runs.files import write_whole
 from lagjax.runs.folder import file_name
-from lagjax.stats import estimate, percent_of_bound
+from lagjax.stats import estimate, percent_of_bound, told
 
 ROW_KEYS = (
     "instance", "load", "policy", "reward_per_step", "reward_ci95", "percent_of_occ_ub", "percent_ci95", "blocking",
     "occ_ub", "occ_ub_0", "kiid_ub", "steps", "replicas", "percent_of_optimum", "percent_of_optimum_ci95", "optimal_reward",
-    "optimal_percent_of_occ_ub",
+    "optimal_percent_of_occ_ub", "drift", "drift_ci95", "stationary",
 )  # fmt: skip
 NAMES = "names"  # attribute of a file: names of variables and dimensions in full, by their ASCII spelling there
 
@@ -41,6 +41,8 @@ class Cell(NamedTuple):
         it stands; None where the optimum is not known (`lagjax.exact.known_optimum`).
       occ_slope: d OPT(OCC-LP(B)) / dB at B_hat.
       steps, warmup: steps counted and dropped per replica.
+      drift, drift_ci95: (P,) second half of what was counted less the first, in points of occ_ub; NaN where there are no halves.
+      stationary: (P,) whether nothing is left of the empty start: 1 yes, 0 no, NaN not known (see `lagjax.stats.start`).
       selection_matters: (P,) whether the LP that made a policy has several optima that make different ones.
       device: what simulated it.
     """
@@ -58,6 +60,9 @@ class Cell(NamedTuple):
     occ_slope: float
     steps: int
     warmup: int
+    drift: np.ndarray
+    drift_ci95: np.ndarray
+    stationary: np.ndarray
     selection_matters: np.ndarray
     device: str
 
@@ -73,13 +78,14 @@ def assemble(cells: Sequence[Cell], *, seed: int, selection: str) -> xr.Dataset:
 
     Variables over (instance, load, policy): reward_per_step, percent_of_occ_ub (of OPT(OCC-LP(B_hat))), each with its
     `_ci95` half-width (`reward_ci95`, `percent_ci95`), percent_of_optimum with percent_of_optimum_ci95 (NaN where the
-    optimum is not known), and selection_matters (1 where the policy comes from an LP with several optima that make
-    different policies). Over (instance, load, policy, than): difference, the paired difference of percent_of_occ_ub between
-    two policies on the same arrivals, with difference_ci95. Over (instance, load): blocking, blocking_ci95, occ_ub,
-    occ_ub_0, kiid_ub, optimal_reward, optimal_percent_of_occ_ub (of OPT(OCC-LP(B)) at the exact B: no noise), steps, warmup.
-    Over (instance, load, policy, replica): reward. Over (instance, load, replica): blocked.
-    Per instance, over (load, policy, task_NAME, server_NAME): assigned_NAME, servers given per step. Attributes: seed,
-    selection, versions, device, configuration.
+    optimum is not known), drift (second half of the counted tasks less the first, in points of the bound) with drift_ci95,
+    stationary (1 where nothing is left of the start, 0 where something is, NaN where that is not known), and
+    selection_matters (1 where the policy comes from an LP with several optima that make different policies). Over (instance,
+    load, policy, than): difference, the paired difference of percent_of_occ_ub between two policies on the same arrivals,
+    with difference_ci95. Over (instance, load): blocking, blocking_ci95, occ_ub, occ_ub_0, kiid_ub, optimal_reward,
+    optimal_percent_of_occ_ub (of OPT(OCC-LP(B)) at the exact B: no noise), steps, warmup. Over (instance, load, policy,
+    replica): reward. Over (instance, load, replica): blocked. Per instance, over (load, policy, task_NAME, server_NAME):
+    assigned_NAME, servers given per step. Attributes: seed, selection, versions, device, configuration.
     """
     parts = [_cell_dataset(cell) for cell in cells]
     data = xr.merge(parts, join="outer", compat="no_conflicts", combine_attrs="drop")
@@ -111,6 +117,7 @@ def _cell_dataset(cell):
         "reward_per_step": reward.mean, "reward_ci95": reward.ci95, "percent_of_occ_ub": share.mean,
         "percent_ci95": share.ci95, "percent_of_optimum": 100 * reward.mean / optimum,
         "percent_of_optimum_ci95": 100 * reward.ci95 / optimum,
+        "drift": cell.drift, "drift_ci95": cell.drift_ci95, "stationary": cell.stationary,
         "selection_matters": cell.selection_matters.astype(float),
     }  # fmt: skip
     per_pair = {"difference": difference.mean, "difference_ci95": difference.ci95}
@@ -142,6 +149,7 @@ def rows(data: xr.Dataset) -> list[dict]:
                 for key in ROW_KEYS[3:]:
                     value = data.sizes["replica"] if key == "replicas" else cell[key].item()
                     row[key] = int(value) if key in ("steps", "replicas") else _finite(value)
+                row["stationary"] = told(cell.stationary)
                 out.append(row)
     return out
 

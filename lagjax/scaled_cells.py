@@ -22,7 +22,7 @@ from lagjax.results import check_served
 from lagjax.runs.job import Job, Watch, share
 from lagjax.runs.memory import free_bytes, pieces
 from lagjax.runs.record import Record, pack, unpack
-from lagjax.stats import estimate, percent_of_bound, ratio_of_means
+from lagjax.stats import estimate, left_of_start, percent_of_bound, ratio_of_means
 from lagjax.tune import named_policy
 
 TARGET = 0.25  # points: half-width of the 95% interval when the caller names no number of steps
@@ -214,13 +214,14 @@ def _measured(task, halves, steps, warmup) -> dict:
 
     rewards = per_copy(halves)
     reward, percent = estimate(rewards), estimate(percent_of_bound(rewards, blocked, bound, slope))
-    drift = estimate(percent_of_bound(per_copy(halves[1:]) - per_copy(halves[:1]), blocked, bound, slope))
+    left = left_of_start(*(100 * per_copy([half]) / bound for half in halves))
     known = known_optimum(instance) if size.copies == size.dispatchers == 1 else None
     best, beside = (np.nan, np.nan) if known is None else known
     return {
         "reward_per_step": reward.mean, "reward_ci95": reward.ci95, "percent_of_occ_ub": percent.mean,
         "percent_ci95": percent.ci95, "blocking": blocked.mean(), "blocking_ci95": estimate(blocked).ci95, "occ_ub": bound,
-        "drift": drift.mean, "drift_ci95": drift.ci95, "steps": float(steps), "warmup": float(warmup),
+        "drift": left.drift.mean, "drift_ci95": left.drift.ci95, "stationary": left.stationary(),
+        "steps": float(steps), "warmup": float(warmup),
         "tasks": float(arrived.sum()), "load": round(instance.load, 9), "occ_ub_0": occ_upper_bound(instance, 0.0),
         "kiid_ub": solve_kiid(instance).objective, "optimal_reward": best,
         "percent_of_optimum": 100 * reward.mean / best, "percent_of_optimum_ci95": 100 * reward.ci95 / best,

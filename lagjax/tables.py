@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 
 from lagjax.published import TOLERANCE, published_convergence, published_percent
+from lagjax.stats import NOT_STATIONARY
 
 
 def align(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
@@ -75,7 +76,18 @@ def _with_interval(cell, policy):
     mean, half = cell.percent_of_occ_ub.sel(policy=policy).item(), cell.percent_ci95.sel(policy=policy).item()
     if np.isnan(mean):
         return "-"
-    return f"{mean:.2f}" + ("" if np.isnan(half) else f" ±{half:.2f}") + _dagger(cell, policy)
+    return (
+        f"{mean:.2f}"
+        + ("" if np.isnan(half) else f" ±{half:.2f}")
+        + _dagger(cell, policy)
+        + said(cell.sel(policy=policy))
+    )
+
+
+def said(cell) -> str:
+    """Returns what a figure's place in a table says of its start: nothing, unless something of it is left."""
+    known = cell.get("stationary")  # older files have none
+    return f" ({NOT_STATIONARY})" if known is not None and known.item() == 0 else ""
 
 
 def _optimum(cell):
@@ -144,7 +156,7 @@ def convergence_lines(data: xr.Dataset, instance: str, beside_published: bool) -
             )
             lines.append(
                 [
-                    str(policy), str(n), str(m), _plus_minus(cell.percent_of_occ_ub, cell.percent_ci95),
+                    str(policy), str(n), str(m), _plus_minus(cell.percent_of_occ_ub, cell.percent_ci95) + said(cell),
                     f"{100 * cell.blocking.item():.3f}", f"{cell.occ_ub.item():.5g}", _plus_minus(cell.drift, cell.drift_ci95),
                     f"{int(cell.steps)}", stated or "-",
                 ]

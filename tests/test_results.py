@@ -53,7 +53,8 @@ def test_rows_have_the_agreed_keys_and_plain_values(small_sweep):
         for key in ROW_KEYS[3:]:
             expected = 48 if key == "replicas" else float(cell[key])
             assert row[key] == expected, key
-            assert type(row[key]) is (int if key in ("steps", "replicas") else float), key
+            kind = {"steps": int, "replicas": int, "stationary": bool}.get(key, float)
+            assert type(row[key]) is kind, key
     assert json.loads(json.dumps(table, allow_nan=False)) == table
 
 
@@ -77,6 +78,8 @@ def cell(instance, policies, replicas=5, seed=0, blocked=0.1):
         reward=rng.uniform(1, 2, (len(policies), replicas)), blocked=rng.uniform(0, 2 * blocked, replicas),
         assigned=rng.uniform(0, 1, (len(policies), *shape)), occ_ub=3.0, occ_ub_0=3.5, kiid_ub=4.0,
         optimum=2.0, optimum_occ_ub=2.5, occ_slope=0.5, steps=100, warmup=10,
+        drift=rng.normal(size=len(policies)), drift_ci95=rng.uniform(size=len(policies)),
+        stationary=np.where(np.arange(len(policies)) == 1, 0.0, np.nan),
         selection_matters=np.arange(len(policies)) % 2 == 1, device="cpu",
     )  # fmt: skip
 
@@ -92,10 +95,12 @@ def test_every_number_of_a_cell_lands_in_its_place():
         "occ_ub": 3.0, "occ_ub_0": 3.5, "kiid_ub": 4.0, "optimal_reward": 2.0,
         "optimal_percent_of_occ_ub": 80.0, "percent_of_optimum": 50 * given.reward.mean(axis=1),
         "percent_of_optimum_ci95": 50 * estimate(given.reward).ci95, "steps": 100, "warmup": 10,
+        "drift": given.drift, "drift_ci95": given.drift_ci95, "stationary": [np.nan, 0],
         "selection_matters": [0, 1], "reward": given.reward, "blocked": given.blocked,
         "assigned_priority": given.assigned,
     }.items():  # fmt: skip
         np.testing.assert_allclose(data[key].values, expected, err_msg=key)
+    assert [row["stationary"] for row in rows(assemble([given], seed=0, selection="vertex"))] == [None, False]
     paired = estimate(percent[0] - percent[1])
     pair = data.sel(policy="greedy", than="random")
     np.testing.assert_allclose([pair.difference, pair.difference_ci95], paired)

@@ -21,8 +21,7 @@ from lagjax.cli.route import route
 from lagjax.cli.solve import solve
 from lagjax.cli.sweep import sweep
 from lagjax.cli.terminal import note
-from lagjax.errors import InputError, Interrupted, RunError
-from lagjax.lp import SolverError
+from lagjax.errors import InputError, Interrupted, RunError, SolverError
 
 app = typer.Typer(
     add_completion=False,

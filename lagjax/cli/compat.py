@@ -10,7 +10,7 @@ import typer
 
 from lagjax.cli import inputs
 from lagjax.cli.naming import named_as_options
-from lagjax.cli.outputs import places
+from lagjax.cli.outputs import places, warn_of_start
 from lagjax.cli.terminal import note, progress_bar, say, use_all_cores
 from lagjax.errors import InputError
 from lagjax.given import expanded
@@ -47,8 +47,18 @@ def compat(
         str, typer.Option(help="Arrivals per server and mean service time, lambda; several: 0.5,0.9.")
     ] = "0.9",
     policy: Annotated[str, typer.Option(help="jsq-d, jsq (all compatible), random, jiq (join idle queue).")] = "jsq-d",
-    time: Annotated[int, typer.Option(help="Mean service times counted.")] = 100,
-    warmup: Annotated[int, typer.Option(help="Mean service times dropped, after a start from the fixed point.")] = 50,
+    time: Annotated[
+        int | None,
+        typer.Option(
+            help="Mean service times counted. [default: 100, more near load 1 and while the start still shows]"
+        ),
+    ] = None,
+    warmup: Annotated[
+        int | None,
+        typer.Option(
+            help="Mean service times dropped, after a start from the fixed point. [default: 50, more near load 1]"
+        ),
+    ] = None,
     horizon: Annotated[
         float, typer.Option(help="Compare trajectories from an uneven start with the ODE this long; 0: no.")
     ] = 10,
@@ -79,7 +89,9 @@ def compat(
     """
     use_all_cores()
     from lagjax.compatibility import certify, dataset, describe, measure, named_policy
+    from lagjax.compatibility.certificate import check_epsilon
     from lagjax.compatibility.graph import check_load
+    from lagjax.compatibility.queues import bundles_of
     from lagjax.compatibility.report import case_table, comparison, legend
     from lagjax.plots.compatibility import plot_compatibility
     from lagjax.plots.pictures import keep_picture
@@ -92,6 +104,8 @@ def compat(
         out, json_file, default=DEFAULT_FOLDER, writes=["compat.png", "table.txt", "compat.nc"],
         reads=[("--graph", path) for path in _files(graph)],
     )  # fmt: skip
+    check_epsilon(epsilon)
+    bundles_of(replicas)
     for each in graphs:
         for value in loads:
             check_load(each, value, allow_overloaded)
@@ -112,6 +126,12 @@ def compat(
                 )  # fmt: skip
                 progress(len(cases), len(graphs) * len(loads))
     described = [describe(case) for case in cases]
+    moving = [
+        f"{c['policy']} on {c['graph']} of {c['servers']} servers at load {c['load']:g}"
+        for c in described
+        if c["stationary"] is False
+    ]
+    warn_of_start(moving, "use more --time and --warmup")
     tables = [case_table(case) for case in described] + ([comparison(described)] if len(described) > 1 else [])
     text = "\n\n".join([*tables, legend(described)])
     data = dataset(cases, seed=seed)

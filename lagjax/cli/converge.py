@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from lagjax.cli import inputs
-from lagjax.cli.outputs import give, places
+from lagjax.cli.outputs import give, places, warn_of_start
 from lagjax.cli.running import AS_USUAL, RunOptions, begin, running
 from lagjax.cli.terminal import note
 from lagjax.converge import DEFAULT_COPIES, DEFAULT_REPLICAS
@@ -100,6 +100,11 @@ def converge(
         )  # fmt: skip
     if runs.team.process != 0:
         return  # process 0 writes and prints
+    found = rows(data)
+    moving = [f"{r['policy']} on {r['instance']} at n = {r['copies']}" for r in found if r["stationary"] is False]
+    warn_of_start(
+        moving, "use more --steps" + ("" if steps is None else ", or none: the warm-up then grows as need be")
+    )
     tables = [f"{name}\n{convergence_table(data, name, files.scores is None)}" for name in data.instance.values]
     text = "\n\n".join([*tables, CONVERGENCE_LEGEND])
     if folder is not None:
@@ -107,6 +112,6 @@ def converge(
         keep_picture(plot_convergence(data), folder / "converge.png")
         write_whole(folder / "table.txt", lambda path: Path(path).write_text(text + "\n", encoding="utf-8"))
         save(data, folder / "converge.nc")
-    give(text, json_file, "converge", data, rows(data))
+    give(text, json_file, "converge", data, found)
     if folder is not None:
         note(f"written: {folder}/ (converge.nc, table.txt and converge.png)")

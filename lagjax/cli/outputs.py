@@ -9,10 +9,12 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from lagjax.cli.terminal import say
+from lagjax.cli.terminal import note, say
 from lagjax.errors import InputError
 from lagjax.given import expanded
 from lagjax.runs.folder import INSIDE
+
+MOST_NAMED = 3  # figures that a warning names
 
 
 def give(text: str, json_file: str | None, command: str, data, rows: list[dict]) -> None:
@@ -94,6 +96,16 @@ def _identity(path):
 def _within(folder):
     """Files of an earlier run, which this one may replace."""
     return (path for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else ()
+
+
+def warn_of_start(figures: Sequence[str], remedy: str) -> None:
+    """Says in one line which figures are not stationary, if any, and how to mend that."""
+    from lagjax.stats import NOT_STATIONARY
+
+    if figures:
+        more = f" and {len(figures) - MOST_NAMED} more" if len(figures) > MOST_NAMED else ""
+        named = "; ".join(figures[:MOST_NAMED]) + more
+        note(f"warning: {NOT_STATIONARY}: {named}; what is left of the start may decide them; {remedy}")
 
 
 def check_writable(folder, json_file):

@@ -10,7 +10,7 @@ import typer
 
 from lagjax.cli import inputs
 from lagjax.cli.naming import named_as_options
-from lagjax.cli.outputs import give, places
+from lagjax.cli.outputs import give, places, warn_of_start
 from lagjax.cli.terminal import note, progress_bar, use_all_cores
 from lagjax.errors import InputError
 
@@ -81,19 +81,22 @@ def partial(
             system, policies=compared, horizon=horizon, start=start, replicas=replicas, seed=seed, ages=ages,
             precision=precision, progress=progress,
         )  # fmt: skip
+    found = rows(data)
+    moving = [f"average reward of {row['policy']}" for row in found if row["stationary"] is False]
+    warn_of_start(moving, "use a longer --horizon")
     text = render(system, data, start)
     if out is not None:
         write_whole(out / "table.txt", lambda path: Path(path).write_text(text + "\n", encoding="utf-8"))
         save(data, out / "partial.nc")
         note(f"written: {out}/ (table.txt and partial.nc)")
-    give(text, json_file, "partial", data, rows(data))
+    give(text, json_file, "partial", data, found)
 
 
 def render(system, data, start) -> str:
     """The table of a comparison."""
     import numpy as np
 
-    from lagjax.tables import align
+    from lagjax.tables import align, said
 
     horizon, two = int(data.horizon.values[-1]), bool(np.isfinite(data.optimal_value.item()))
     oracle = data.attrs["oracle"]
@@ -104,7 +107,7 @@ def render(system, data, start) -> str:
             [
                 str(policy),
                 _plus(one.discounted_reward, one.discounted_ci95),
-                _plus(one.average_reward, one.average_ci95),
+                _plus(one.average_reward, one.average_ci95) + said(one),
                 *([_plus(end.below_oracle, end.below_oracle_ci95)] if oracle else []),
                 *([f"{one.value.item():.6g}"] if two else []),
             ]

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from lagjax.cli import inputs
-from lagjax.cli.outputs import give, places
+from lagjax.cli.outputs import give, places, warn_of_start
 from lagjax.cli.running import AS_USUAL, RunOptions, begin, running
 from lagjax.cli.terminal import note
 from lagjax.measure import DEFAULT_ARRIVALS
@@ -85,6 +85,9 @@ def sweep(
         return  # process 0 writes and prints
     for line in _policy_notes(data):
         note(f"note: {line}")
+    found = rows(data)
+    moving = [f"{r['policy']} on {r['instance']} at load {r['load']:g}" for r in found if r["stationary"] is False]
+    warn_of_start(moving, "use more --steps")
     text = render(data, beside_published=files.scores is None)
     if folder is not None:
         clear_leftovers(folder)
@@ -92,7 +95,7 @@ def sweep(
             keep_picture(plot_load_sweep(data, instance), folder / f"{instance}.png")
         write_whole(folder / "table.txt", lambda path: Path(path).write_text(text + "\n", encoding="utf-8"))
         save(data, folder / "sweep.nc")
-    give(text, json_file, "sweep", data, rows(data))
+    give(text, json_file, "sweep", data, found)
     if folder is not None:
         note(f"written: {folder}/ (sweep.nc, table.txt and a plot per instance)")
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from lagjax.compatibility.graph import Graph
-from lagjax.errors import InputError
+from lagjax.errors import InputError, SolverError
 
-DENSE = 1500  # up to this many rows or servers the singular values come from a full decomposition
+DENSE = (
+    1500  # up to this many rows or servers, and 20 times its square of both, a full decomposition gives singular values
+)
+STARTS = 3  # of the iteration for larger ones, until one ends well
+LEAST = 1e-9  # smallest epsilon: deviations of shares are rounded in the 16th digit
 SWEEPS = 31  # sets tried along each singular vector
 ROUNDS = 12  # of improvement of the best sets
 VECTORS = 6
@@ -44,6 +48,12 @@ def singular_value(graph: Graph) -> float:
     return float(_singular(graph)[0][0])
 
 
+def check_epsilon(epsilon: float) -> None:
+    """Raises InputError unless epsilon is a deviation that can be told from rounding."""
+    if not LEAST <= epsilon < 1:
+        raise InputError(f"epsilon is {epsilon:g}; give a deviation from {LEAST:g} to below 1")
+
+
 def certify(graph: Graph, epsilon: float = 0.2) -> Certificate:
     """Bounds the worst fraction of badly connected types from both sides.
 
@@ -51,10 +61,10 @@ def certify(graph: Graph, epsilon: float = 0.2) -> Certificate:
     much of U and those that should see too little, the best U of each size is a sort of the servers by their weight among them.
 
     Raises:
-      InputError: epsilon is not in (0, 1).
+      InputError: epsilon is not in [LEAST, 1).
+      SolverError: the iteration for the singular values of a large graph failed from every start.
     """
-    if not 0 < epsilon < 1:
-        raise InputError(f"epsilon is {epsilon:g}; give a deviation between 0 and 1")
+    check_epsilon(epsilon)
     values, vectors = _singular(graph)
     weight = graph.types_per_row / graph.num_types
     matrix = graph.biadjacency()
@@ -85,7 +95,7 @@ def certify(graph: Graph, epsilon: float = 0.2) -> Certificate:
             reach = np.sign(off) * np.minimum(np.abs(off), epsilon)
             for target in (reach, np.where(np.abs(off) >= epsilon / 2, np.sign(off), 0)):
                 orders.append(np.argsort(-(matrix.T @ (graph.types_per_row * target)), kind="stable"))
-    at_most = min(1.0, values[0] ** 2 * n / (4 * graph.num_types * epsilon**2))
+    at_most = min(1.0, (values[0] / (2 * epsilon)) ** 2 * n / graph.num_types)
     return Certificate(float(values[0]), epsilon, float(at_most), best, chosen)
 
 
@@ -93,7 +103,7 @@ def _singular(graph):
     """Leading singular values of sqrt(multiplicity) B (I - 1 1^T / N), largest first, and right singular vectors as columns."""
     n = graph.num_servers
     matrix = graph.biadjacency() * np.sqrt(graph.types_per_row)[:, None]
-    if min(matrix.shape) <= DENSE and max(matrix.shape) <= 20 * DENSE:
+    if min(matrix.shape) <= DENSE and matrix.shape[0] * n <= 20 * DENSE**2:
         dense = matrix.toarray()
         dense -= dense.mean(axis=1, keepdims=True)
         small = dense @ dense.T if dense.shape[0] < n else dense.T @ dense
@@ -108,7 +118,13 @@ def _singular(graph):
         y = matrix.T @ (matrix @ x)
         return y - y.mean()
 
-    start = np.random.default_rng(0).standard_normal(n)
     operator = LinearOperator((n, n), matvec=apply, dtype=float)
-    values, vectors = eigsh(operator, k=min(VECTORS, n - 1), which="LA", v0=start, tol=1e-10)
-    return np.sqrt(np.maximum(values[::-1], 0)), vectors[:, ::-1]
+    for seed in range(STARTS):
+        start = np.random.default_rng(seed).standard_normal(n)
+        try:
+            values, vectors = eigsh(operator, k=min(VECTORS, n - 1), which="LA", v0=start, tol=1e-10)
+        except ArpackError as error:
+            failure = error
+        else:
+            return np.sqrt(np.maximum(values[::-1], 0)), vectors[:, ::-1]
+    raise SolverError(f"singular values of graph '{graph.name}' ({graph.num_types} types, {n} servers): {failure}")

@@ -6,11 +6,13 @@ import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import block_array, csr_array
+from scipy.sparse.csgraph import connected_components
 
 from lagjax.errors import InputError
 
 MOST = 2**16  # servers, and types: they are drawn by 16-bit multiplications
+LEAST_LOAD = 1e-6  # arrivals are drawn with a probability that is right to 2^-32
 MOST_EDGES = 50_000_000  # of the distinct neighbourhoods
 
 
@@ -52,6 +54,15 @@ class Graph:
     def random_routing_load(self, load: float) -> np.ndarray:
         """Returns (N,) loads of the servers if every task went to a random compatible one: lambda N / M sum_w 1 / |N_w|."""
         return load * self.num_servers / self.num_types * (self.biadjacency().T @ self.types_per_row)
+
+    def pools(self, load: float) -> tuple[np.ndarray, np.ndarray]:
+        """Returns servers and loads of the connected parts of the graph: how many servers share how much work at best."""
+        edges = self.biadjacency()
+        parts, of = connected_components(block_array([[None, edges], [edges.T, None]]), directed=False)
+        types, servers = np.split(of, [len(self.size)])
+        count = np.bincount(servers, minlength=parts)
+        tasks = np.bincount(types, self.types_per_row, parts) * load * self.num_servers / self.num_types
+        return count, tasks / count
 
     def server_degree(self) -> np.ndarray:
         """Returns (N,) task types that each server can do."""
@@ -135,10 +146,10 @@ def check_load(graph: Graph, load: float, allow_overloaded: bool = False) -> Mar
     """Returns the margin.
 
     Raises:
-      InputError: lambda is not in (0, 1), or a server is overloaded under random routing and that was not allowed.
+      InputError: lambda is not in [LEAST_LOAD, 1), or a server is overloaded under random routing and that was not allowed.
     """
-    if not 0 < load < 1:
-        raise InputError(f"load is {load:g}; give the arrival rate per server, above 0 and below 1")
+    if not LEAST_LOAD <= load < 1:
+        raise InputError(f"load is {load:g}; give the arrival rate per server, from {LEAST_LOAD:g} to below 1")
     margin = subcriticality(graph, load)
     if margin.overloaded and not allow_overloaded:
         raise InputError(

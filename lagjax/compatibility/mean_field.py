@@ -11,12 +11,13 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.stats import poisson
 
 from lagjax.compatibility.policies import ALL, Policy
-from lagjax.errors import InputError
+from lagjax.errors import InputError, SolverError
 
 TINY = 1e-13  # of an occupancy, where levels are cut
-MOST_LEVELS = 20_000
+MOST_LEVELS = 20_000  # of a trajectory
 TOLERANCE = 1e-9  # of a trajectory
 MOST_STEPS = 1_000_000
 
@@ -31,6 +32,8 @@ def fixed_point(policy: Policy, load: float, levels: int) -> np.ndarray:
     d = policy.choices
     if d >= ALL:
         return np.where(np.arange(levels) == 0, load, 0.0)
+    if d == 1:
+        return np.exp(np.arange(1, levels + 1) * math.log(load))
     exponent, out = 0.0, []
     for _ in range(levels):
         exponent = min(exponent * d + 1, 1e300)  # 1 + d + ... + d^(i-1)
@@ -51,13 +54,18 @@ def mean_sojourn(queue_length, load: float):
 
 
 def levels_of(policy: Policy, load: float, start=None) -> int:
-    """Returns how many levels hold all of the fixed point, and of a start, but TINY."""
+    """Returns how many levels hold all of the fixed point, and of a start, but TINY: a power of two."""
     check_load(load)
     deepest = 2 if policy.choices > 1 and policy.choices >= ALL else math.ceil(math.log(TINY) / math.log(load))
     if 1 < policy.choices < ALL:
         deepest = math.ceil(math.log(1 + deepest * (policy.choices - 1)) / math.log(policy.choices)) + 2
     wanted = max(8, deepest, 0 if start is None else 2 * len(start))
-    return min(MOST_LEVELS, 1 << (wanted - 1).bit_length())  # few different sizes: programs are compiled for each
+    return 1 << (wanted - 1).bit_length()  # few different sizes: programs are compiled for each
+
+
+def reached(policy: Policy, load: float, start, horizon: float) -> int:
+    """Returns a level above which the horizon leaves TINY at most: a server gets tasks at a rate of lambda d at most."""
+    return len(start) + int(poisson.isf(TINY, load * policy.choices * horizon)) + 1
 
 
 def trajectory(policy: Policy, load: float, times, start=None) -> np.ndarray:
@@ -71,7 +79,9 @@ def trajectory(policy: Policy, load: float, times, start=None) -> np.ndarray:
       (T, levels) occupancies; `levels` as from `levels_of`.
 
     Raises:
-      InputError: the policy looks at all servers, which has no such limit, or the start is no occupancy.
+      InputError: the policy looks at all servers, which has no such limit, the start is no occupancy, or more than MOST_LEVELS
+        levels are needed.
+      SolverError: the solver takes more than MOST_STEPS steps.
     """
     if policy.sees < 2 or policy.choices >= ALL:
         raise InputError(f"policy '{policy.name}' has no smooth mean field; trajectories are those of jsq-d and random")
@@ -79,12 +89,25 @@ def trajectory(policy: Policy, load: float, times, start=None) -> np.ndarray:
     if times[0] < 0 or (np.diff(times) <= 0).any():
         raise InputError("times of a trajectory increase, from 0 on")
     start = check_start([] if start is None else start)
-    first = np.zeros(levels_of(policy, load, start))
+    levels = levels_of(policy, load, start)
+    if levels > MOST_LEVELS:
+        levels = reached(policy, load, start, times[-1])
+    if levels > MOST_LEVELS:
+        raise InputError(
+            f"a trajectory over {times[-1]:g} mean service times at load {load:g} needs {levels:,} levels of queues, at most "
+            f"{MOST_LEVELS:,} are solved for; use a shorter horizon or a lower load"
+        )
+    first = np.zeros(levels)
     first[: len(start)] = start
     if times[-1] == 0:
         return first[None]
     with jax.enable_x64(True):
-        return np.asarray(_solve(jnp.asarray(first), jnp.asarray(times), jnp.asarray(load), policy.choices))
+        path, ended = _solve(jnp.asarray(first), jnp.asarray(times), jnp.asarray(load), policy.choices)
+    if not bool(ended):
+        raise SolverError(
+            f"the trajectory over {times[-1]:g} mean service times takes more than {MOST_STEPS:,} steps; use a shorter horizon"
+        )
+    return np.asarray(path)
 
 
 @functools.partial(jax.jit, static_argnums=3)
@@ -94,9 +117,9 @@ def _solve(first, times, load, choices):
     solved = diffrax.diffeqsolve(
         diffrax.ODETerm(lambda t, q, load: drift(q, load, choices)), diffrax.Tsit5(), t0=0.0, t1=times[-1], dt0=1e-3, y0=first,
         args=load, saveat=diffrax.SaveAt(ts=times), max_steps=MOST_STEPS,
-        stepsize_controller=diffrax.PIDController(rtol=TOLERANCE, atol=TOLERANCE),
+        stepsize_controller=diffrax.PIDController(rtol=TOLERANCE, atol=TOLERANCE), throw=False,
     )  # fmt: skip
-    return solved.ys
+    return solved.ys, solved.result == diffrax.RESULTS.successful
 
 
 def drift(occupancy, load, choices):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lagjax.compatibility.draws import LANES
+from lagjax.compatibility.model import LEVELS
+from lagjax.stats import NOT_STATIONARY
 from lagjax.tables import align
 
 SYMBOLS = (
@@ -57,8 +59,14 @@ def _figures(case):
         yield f"{case['overloaded_servers']} servers would be overloaded under random routing (allowed)"
     if case["sup_distance"] is not None:
         yield f"sup-distance to the ODE from an uneven start: {_with(case['sup_distance'], case['sup_distance_ci95'])}"
-    if case["drift_ci95"] is not None and abs(case["drift"]) > 2 * case["drift_ci95"]:
-        yield f"not stationary yet: the second half's mean queue length is {case['drift']:+.3g} off; use more --warmup"
+    above = case["queue_length_above_levels"]
+    if above > 1e-3 * case["mean_queue_length"]:
+        yield f"levels above {LEVELS} are not counted one by one; they hold {above:.4g} of the mean queue length"
+    if case["stationary"] is False:
+        yield (
+            f"{NOT_STATIONARY}: after {case['warmup']} mean service times the start may still show in {case['time']} more (drift "
+            f"of the mean queue length {case['drift']:+.3g}); use more --time and --warmup"
+        )
 
 
 def comparison(cases: Sequence[dict]) -> str:
@@ -74,12 +82,17 @@ def comparison(cases: Sequence[dict]) -> str:
             [
                 case["graph"], str(case["servers"]), f"{case['load']:g}", case["policy"], f"{case['mean_server_degree']:.4g}",
                 f"{case['sigma']:.3f}", f"{_percent(case['bad_types_at_least'])} to {_percent(case['bad_types_at_most'])}",
-                *(occupancy + ["0"] * (3 - len(occupancy))), _with(case["mean_queue_length"], case["mean_queue_length_ci95"]),
+                *(occupancy + ["0"] * (3 - len(occupancy))), _queue_length(case),
                 f"{case['fixed_point_queue_length']:.4g}",
                 "-" if case["sup_distance"] is None else _with(case["sup_distance"], case["sup_distance_ci95"]),
             ]
         )  # fmt: skip
     return align(header, lines)
+
+
+def _queue_length(case):
+    said = "" if case["stationary"] is not False else f" ({NOT_STATIONARY})"
+    return _with(case["mean_queue_length"], case["mean_queue_length_ci95"]) + said
 
 
 def _percent(share):

@@ -6,25 +6,19 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from scipy.stats import poisson
 
-from lagjax.compatibility import draws, model
+from lagjax.compatibility import model
 from lagjax.compatibility.draws import LANES
 from lagjax.compatibility.graph import Graph, check_load
-from lagjax.compatibility.mean_field import check_start
-from lagjax.compatibility.policies import Policy, looks_at
-from lagjax.engine.checks import MOST_REPLICAS, whole_number
-from lagjax.engine.devices import place_replicas
-from lagjax.engine.drive import driver
+from lagjax.compatibility.policies import Policy
+from lagjax.compatibility.queues import Queues, bundles_of
+from lagjax.engine.checks import whole_number
 from lagjax.errors import InputError
 from lagjax.models import streams
 
 CHUNK = 64  # most intervals per call of the compiled program; results do not depend on it
-GUARD = 64  # a queue this near to what its dtype holds gets a wider one: no server gets 64 tasks in an interval
-LONGEST = 32_000  # a queue that reaches this grows without end
-DTYPES = (np.uint8, np.uint16)
 
 
 class Window(NamedTuple):
@@ -71,7 +65,8 @@ def simulate(
       time, warmup: mean service times counted (at least 2) and dropped before them.
       replicas: B, a multiple of 64.
       seed: in [0, 2^64).
-      start: (L,) occupancies to start from, given to random servers; empty by default.
+      start: (L,) occupancies to start from, given to random servers; empty by default. STATIONARY for queues of the exact
+        law where `lagjax.compatibility.starts.law_is_known`.
       allow_overloaded: whether servers may be overloaded under random routing.
       devices: JAX devices to share the bundles; all local devices by default, as many as divide their number.
       chunk: most intervals per call of the compiled program.
@@ -83,14 +78,30 @@ def simulate(
     for field, value, least in (("time", time, 2), ("warmup", warmup, 0), ("chunk", chunk, 1)):
         whole_number(field, value, least, 10**9)
     check_load(graph, load, allow_overloaded)
-    events = max(1, round(graph.num_servers * (1 + load)))
-    if (time + warmup) * events >= 2**32:
+    if time + warmup > most_time(graph, load):
         raise InputError(
             f"{time + warmup} mean service times are more than 2^32 events a replica; use more replicas instead"
         )
-    system = _System(graph, policy, load, replicas, seed, np.full(_bundles(replicas), events), start, devices)
-    windows, now = [], 0
-    for length in (warmup, time // 2, time - time // 2):
+    go_on = follow(graph, policy, load, replicas, seed, start, devices, chunk, progress)
+    go_on(warmup)
+    return go_on(time // 2), go_on(time - time // 2)
+
+
+def most_time(graph: Graph, load: float) -> int:
+    """Returns how many mean service times a replica can have: its events are 32-bit numbers."""
+    return (2**32 - 1) // _events(graph, load)
+
+
+def follow(
+    graph: Graph, policy: Policy, load: float, replicas: int, seed: int, start=None, devices=None, chunk: int = CHUNK,
+    progress: Callable[[int], object] | None = None,
+) -> Callable[[int], Window]:  # fmt: skip
+    """Starts the system of `simulate`; what comes back goes on for so many mean service times and counts them."""
+    events, now = _events(graph, load), 0
+    system = Queues(graph, policy, load, replicas, seed, np.full(bundles_of(replicas), events), start, devices)
+
+    def go_on(length):
+        nonlocal now
         servers, tasks = np.zeros((model.LEVELS, replicas), np.int64), np.zeros(replicas, np.int64)
         end = now + length
         while now < end:
@@ -101,8 +112,13 @@ def simulate(
             if progress is not None:
                 progress((last - now) * events * replicas)
             now = last
-        windows.append(Window(servers, tasks, length, length * events))
-    return windows[1], windows[2]
+        return Window(servers, tasks, length, length * events)
+
+    return go_on
+
+
+def _events(graph, load):
+    return max(1, round(graph.num_servers * (1 + load)))
 
 
 def trace(
@@ -136,7 +152,7 @@ def trace(
         raise InputError("times of a trajectory increase, from 0 on")
     check_load(graph, load, allow_overloaded)
     mean = np.diff(np.r_[0.0, times]) * graph.num_servers * (1 + load)
-    keys = streams.replica_keys(seed, streams.CLOCK, np.arange(_bundles(replicas)))
+    keys = streams.replica_keys(seed, streams.CLOCK, np.arange(bundles_of(replicas)))
     high, low = (
         np.asarray(w).astype(np.float64)
         for w in streams.words(keys, np.arange(len(times), dtype=np.uint32)[:, None], 0)
@@ -145,7 +161,7 @@ def trace(
     events = poisson.ppf(uniform, mean[:, None]).astype(np.int64)
     if len(times) * int(events.max()) >= 2**32:
         raise InputError("the trajectory has more than 2^32 events a replica; use fewer times or a shorter horizon")
-    system = _System(graph, policy, load, replicas, seed, events, start, devices, together)
+    system = Queues(graph, policy, load, replicas, seed, events, start, devices, together)
     return np.stack(
         [system.advance(now, now + 1, events[now]).servers / graph.num_servers for now in range(len(times))]
     )
@@ -155,91 +171,3 @@ def bundle_means(values) -> np.ndarray:
     """Returns (..., B / 64) means of (..., B): independent and identically distributed, what intervals are made of."""
     values = np.asarray(values, dtype=np.float64)
     return values.reshape(*values.shape[:-1], -1, LANES).mean(axis=-1)
-
-
-class _System:
-    """Queues on the devices, in the narrowest dtype that holds them."""
-
-    def __init__(self, graph, policy, load, replicas, seed, events, start, devices, together=False):
-        bundles = np.arange(_bundles(replicas))
-        self.placed = place_replicas(len(bundles), devices)
-        self.run = driver(model.step, self.placed)
-        self.graph, self.policy, self.load = graph, policy, load
-        self.stride = int(events.max())
-        self.kind = 0
-        self.tables = self._tables()
-        exogenous, candidates = (
-            streams.replica_keys(seed, s, bundles) for s in (streams.EXOGENOUS, streams.CANDIDATES)
-        )
-        self.keys = self.placed.by_replica(
-            draws.Keys(exogenous, candidates, self._events(events.reshape(-1, len(bundles))[0]))
-        )
-        self.zero = self.placed.by_replica(model.no_counts(replicas))
-        queue = _start(graph.num_servers, replicas, seed, check_start([] if start is None else start), together)
-        while queue.max() > self._limit():
-            self._widen(None)
-        self.queue = self.placed.by_replica(jnp.asarray(queue, DTYPES[self.kind]))
-
-    def most_intervals(self, chunk):
-        return max(1, min(chunk, (2**31 - 1) // (self._limit() * self.graph.num_servers)))
-
-    def advance(self, first, last, events=None):
-        """Runs intervals first to last, with so many events of each bundle in each; what was counted comes back."""
-        if events is not None:
-            self.keys = self.keys._replace(events=self._events(events))
-        while True:
-            queue, counts = self.run(self.queue, self.zero, np.uint32(first), np.uint32(last), self.tables, self.keys)
-            counts = jax.device_get(counts)
-            if int(counts.longest.max()) <= self._limit():
-                self.queue = queue
-                return counts
-            self._widen(int(counts.longest.max()))
-
-    def _events(self, numbers):
-        return self.placed.by_replica(jnp.asarray(numbers, jnp.int32))
-
-    def _limit(self):
-        return min(int(np.iinfo(DTYPES[self.kind]).max) - GUARD, LONGEST)
-
-    def _widen(self, longest):
-        if self.kind + 1 == len(DTYPES):
-            raise InputError(
-                f"graph '{self.graph.name}' under policy '{self.policy.name}' at load {self.load:g}: a queue of {longest} "
-                "tasks; the system does not carry this load"
-            )
-        self.kind += 1
-        self.tables = self._tables()
-        if longest is not None:
-            self.queue = self.placed.by_replica(self.queue.astype(DTYPES[self.kind]))
-
-    def _tables(self):
-        unit = DTYPES[self.kind]
-        most = looks_at(self.policy, self.graph)
-        return self.placed.everywhere(
-            draws.Tables(
-                self.graph.neighbours, self.graph.size, self.graph.row,
-                arrival=np.uint32(round(self.load / (1 + self.load) * 2**32)), choices=np.int32(self.policy.choices),
-                sees=unit(min(self.policy.sees, np.iinfo(unit).max)), stride=np.uint32(self.stride),
-                num_servers=self.graph.num_servers, most=most,
-            )
-        )  # fmt: skip
-
-
-def _bundles(replicas):
-    whole_number("replicas", replicas, 1, MOST_REPLICAS)
-    if replicas % LANES:
-        raise InputError(f"replicas is {replicas}; give a multiple of {LANES}, as many as share their addresses")
-    return replicas // LANES
-
-
-def _start(num_servers, replicas, seed, occupancy, together):
-    """(P, B) queues with round(N q_i) servers of at least i tasks, the same ones in a bundle: the first, or random ones."""
-    reach = np.rint(num_servers * occupancy).astype(int)
-    length = (np.arange(num_servers)[:, None] < reach).sum(axis=1)
-    keys = streams.replica_keys(seed, streams.PLACEMENT, np.arange(replicas // LANES))
-    word = np.asarray(streams.words(keys, np.arange(num_servers, dtype=np.uint32)[:, None], 0)[0])
-    if together:
-        word = np.arange(num_servers)[:, None].repeat(replicas // LANES, axis=1)
-    queue = np.zeros((model.rows_of(num_servers), replicas), np.int64)
-    queue[:num_servers] = length[np.argsort(word, axis=0, kind="stable")].repeat(LANES, axis=1)
-    return queue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 
 import jax
@@ -63,6 +64,7 @@ def simulate(
     progress: Callable[[int], object] | None = None,
     resume: Pause | None = None,
     save: Save | None = None,
+    halfway: Callable[[Counts], object] | None = None,
 ) -> Counts:
     """Simulates the original system from empty, all policies on the same arrivals and durations.
 
@@ -84,6 +86,8 @@ def simulate(
       progress: called after every chunk with the arrivals (times policies and replicas) done in it.
       resume: where an interrupted run of the same arguments stood; it goes on from there, bitwise as if it had not stopped.
       save: called between two chunks, to keep that.
+      halfway: called once with the counts of about the first half of the counted arrivals, up to the end of a block; not where
+        no block ends among them, nor in a run that goes on from behind that.
 
     Raises:
       InputError: an argument outside its range, or a policy of another shape.
@@ -104,13 +108,17 @@ def simulate(
     carry = placed.by_replica(carry)
     window = np.array([warmup, warmup + arrivals], dtype=np.uint32)
     advance = _program(k, block, tuple(compiler_options(placed.platform).items()))
-    blocks = -(-(warmup + arrivals) // block)
-    for first in range(begin, blocks, chunk):
-        last = min(first + chunk, blocks)
+    blocks, middle = -(-(warmup + arrivals) // block), round((warmup + arrivals / 2) / block)
+    ends = [*range(begin, blocks, chunk), blocks]
+    if halfway is not None and begin < middle and warmup < middle * block < warmup + arrivals:
+        ends = sorted({*ends, middle})
+    for first, last in itertools.pairwise(ends):
         carry = advance(carry, arrival_laws, tables, keys, tie_keys, window, np.uint32(first), np.uint32(last))
         if progress is not None:
             jax.block_until_ready(carry)
             progress((last - first) * block * replicas * len(policies))
+        if halfway is not None and last == middle < blocks:
+            halfway(_to_host(carry, layouts, middle * block - warmup, k))
         if save is not None and last < blocks:
             save(last * block, functools.partial(_leaves, carry))
     return _to_host(carry, layouts, arrivals, k)

@@ -18,7 +18,7 @@ import numpy as np
 import optimistix
 
 from lagjax.durations import survival
-from lagjax.errors import InputError
+from lagjax.errors import InputError, SolverError
 from lagjax.fluid.checks import checked_state, system_shape
 from lagjax.fluid.map import FluidSystem, assignment_rates, fluid_map
 from lagjax.instance import Instance
@@ -69,23 +69,37 @@ def fixed_point(system: FluidSystem, start=None, solver=None) -> FixedPoint:
         dearer steps and has no such guarantee, since the map has kinks.
 
     Raises:
-      InputError: start is no state of the system. optimistix's own error if the solver gives up.
+      InputError: start is no state of the system.
+      SolverError: the solver gave up, also from the state with all servers free. Under `jax.jit`, optimistix's own error.
     """
     num_servers = system.scores.shape[1]
     dtype = jnp.result_type(float)  # also whatever the start has: optimistix's solvers keep their errors in it
     if start is not None and not isinstance(start, jax.core.Tracer):
         start = checked_state("start", start, system_shape(system))
-    phi = jnp.ones(num_servers, dtype) if start is None else jnp.asarray(start, dtype)[:, 0]
+    free = jnp.ones(num_servers, dtype)
+    starts = [free] if start is None else [jnp.asarray(start, dtype)[:, 0], free]
     tolerance = 8 * float(jnp.finfo(dtype).eps)
     if solver is None:
         solver = optimistix.FixedPointIteration(rtol=tolerance, atol=tolerance)
-    phi = optimistix.fixed_point(
-        lambda phi, system: _damped(system, phi), solver, phi, system, max_steps=_DAMPED_STEPS * num_servers
-    ).value
+    phi = _solved(system, solver, starts)
     state = stationary_state(system, phi)
     rates = assignment_rates(system, state)
     reward = jnp.sum(jnp.asarray(system.scores, dtype) * rates)
     return FixedPoint(state, reward, jnp.max(jnp.abs(fluid_map(system, state) - state)))
+
+
+def _solved(system, solver, starts):
+    """The free fractions, from the first start that the solver ends well from."""
+    steps = _DAMPED_STEPS * len(starts[0])
+    for start in starts:
+        try:
+            return optimistix.fixed_point(
+                lambda phi, system: _damped(system, phi), solver, start, system, max_steps=steps
+            ).value
+        except RuntimeError:  # Equinox's, over several lines
+            continue
+    name = type(solver).__name__
+    raise SolverError(f"the fixed point of {len(starts[0])} servers was not found in {steps:,} steps of {name}")
 
 
 def _damped(system, phi):

@@ -15,11 +15,13 @@ import scipy.linalg
 import scipy.sparse.linalg
 
 from lagjax.durations import survival
+from lagjax.errors import SolverError
 from lagjax.fluid.checks import checked_state, system_shape
 from lagjax.fluid.map import FluidSystem, assignment_rates
 
 DENSE = 2500  # largest R d whose whole spectrum is computed when types have different laws
 LEADING = 32  # eigenvalues beyond that
+STARTS = 3  # of the iteration that finds them, until one ends well
 _EQUAL = 1e-9  # eigenvalues of M this close, relative to the largest, are one with a multiplicity
 
 
@@ -46,6 +48,7 @@ def spectrum(system: FluidSystem, x) -> Spectrum:
 
     Raises:
       InputError: x is no state of the system.
+      SolverError: the iteration for the leading eigenvalues failed from every start.
     """
     law = np.asarray(system.law, np.float64)
     slopes = rate_slopes(system, checked_state("x", x, system_shape(system)))
@@ -96,6 +99,12 @@ def _of_matrix(slopes, law):
     """Eigenvalues on coordinates x[r, 1..d], and the free fractions of the leading direction."""
     num_servers, longest = slopes.shape[1], law.shape[1]
     size = num_servers * longest
+    if not slopes.any():
+        return (
+            np.empty(0),
+            np.zeros(num_servers),
+            True,
+        )  # nothing but waiting for the services that run: all of them are 0
 
     def moved(columns):
         busy = columns.reshape(num_servers, longest, -1)
@@ -108,10 +117,19 @@ def _of_matrix(slopes, law):
         values, vectors = np.linalg.eig(moved(np.eye(size)))
     else:
         operator = scipy.sparse.linalg.LinearOperator((size, size), matvec=lambda x: moved(x).ravel(), dtype=np.float64)
-        start = np.random.Generator(np.random.PCG64(0)).standard_normal(size)
-        values, vectors = scipy.sparse.linalg.eigs(operator, LEADING, v0=start, ncv=4 * LEADING, maxiter=20 * size)
+        values, vectors = _leading(operator, size)
     leading = vectors[:, np.argmax(np.abs(values))].reshape(num_servers, longest)
     return values[np.abs(values) > 1e-14], -leading.sum(axis=1), whole
+
+
+def _leading(operator, size):
+    for seed in range(STARTS):
+        start = np.random.Generator(np.random.PCG64(seed)).standard_normal(size)
+        try:
+            return scipy.sparse.linalg.eigs(operator, LEADING, v0=start, ncv=4 * LEADING, maxiter=20 * size)
+        except scipy.sparse.linalg.ArpackError as error:
+            failure = error
+    raise SolverError(f"the leading eigenvalues of a derivative of size {size:,} were not found: {failure}")
 
 
 def _direction(leading, free, slopes, law):

@@ -115,7 +115,11 @@ def solve(chain: Chain, moves: sparse.csr_array, cost: np.ndarray, home: int) ->
 def _solve(chain, moves, cost, home):
     out = np.asarray(moves.sum(axis=1)).ravel()
     rest = np.delete(np.arange(chain.num_states), home)
-    factors = _factors(sparse.diags_array(out[rest]) - moves[rest][:, rest])
+    try:
+        factors = _factors(sparse.diags_array(out[rest]) - moves[rest][:, rest])
+    except RuntimeError:  # SuperLU: exactly singular, as rounded
+        nothing = np.full(chain.num_states, np.nan)
+        return Solution(nothing, np.nan, nothing, nothing, np.inf)
     law = np.ones(chain.num_states)
     law[rest] = np.maximum(factors.solve(moves[[home]][:, rest].toarray().ravel(), trans="T"), 0)
     law /= law.sum()
@@ -129,7 +133,10 @@ def _solve(chain, moves, cost, home):
 def _common_state(chain, moves, start):
     """Where the chain is most likely to be a long random time after it was at `start`: equations that are never singular."""
     out = np.asarray(moves.sum(axis=1)).ravel()
-    factors = _factors(sparse.diags_array(out + _LONG * out.max()) - moves)
+    try:
+        factors = _factors(sparse.diags_array(out + _LONG * out.max()) - moves)
+    except RuntimeError:  # only by rounding
+        return start
     return int(np.argmax(factors.solve(np.eye(1, chain.num_states, start).ravel(), trans="T")))
 
 

@@ -17,7 +17,7 @@ from lagjax.loss_routing.simulate import simulate_routing
 from lagjax.loss_routing.splitting import split_loss
 from lagjax.loss_routing.system import System
 from lagjax.results import provenance
-from lagjax.stats import estimate, ratio_of_means
+from lagjax.stats import RELAXATIONS, estimate, left_of_start, pooled_relaxation, ratio_of_means, told
 
 DEFAULT_ARRIVALS = 20_000
 DEFAULT_REPLICAS = 1024
@@ -27,6 +27,7 @@ LEAST_SEEN = 30  # replicas, or all of them if fewer, that must have seen a loss
 ROW_KEYS = (
     "arrival_rate", "traffic", "policy", "loss_rate", "loss_ci95", "exact_loss", "optimal_loss", "loss_lower_bound",
     "optimal_bracket", "states", "residual", "ratio_to_first", "ratio_ci95", "drift", "drift_ci95", "events", "replicas",
+    "stationary",
 )  # fmt: skip
 
 
@@ -54,10 +55,12 @@ def compare_routing(
 
     Returns:
       A Dataset. Over (arrival_rate, policy): loss_rate in jobs per unit time with loss_ci95 (NaN where fewer than `needed`
-      replicas saw a loss), seen (that number), drift (loss rate of the second half less that of the first) with drift_ci95,
-      exact_loss and residual (NaN where not computed). Over (arrival_rate, policy, than): difference and ratio of loss rates on
-      the same events with their `_ci95`. Over arrival_rate: traffic, loss_lower_bound, optimal_loss, optimal_bracket (the width
-      of the interval that value iteration leaves), states, events. Over (arrival_rate, policy, replica): loss.
+      replicas saw a loss), seen (that number), drift (loss rate of the second half less that of the first) with
+      drift_ci95, stationary (1 where nothing is seen to be left of the start, 0 where something is or the warm-up was short of
+      `RELAXATIONS`, NaN where that is not known; see `lagjax.stats.start`), exact_loss and residual (NaN where not computed).
+      Over (arrival_rate, policy, than): difference and ratio of loss rates on the same events with their `_ci95`. Over
+      arrival_rate: traffic, loss_lower_bound, optimal_loss, optimal_bracket (the width of the interval that value iteration
+      leaves), states, events. Over (arrival_rate, policy, replica): loss.
 
     Raises:
       InputError: an argument outside its range.
@@ -85,7 +88,8 @@ def compare_routing(
         counts = simulate_routing(
             system, built, arrivals=arrivals, warmup=drop, replicas=replicas, seed=seed, progress=advance
         )
-        parts.append(_cell(system, built, counts, exact_states))
+        warm = drop >= RELAXATIONS * relaxation_jobs(system)
+        parts.append(_cell(system, built, counts, exact_states, warm))
     data = xr.concat(parts, "arrival_rate")
     system = systems[0]
     data.attrs = {
@@ -104,21 +108,29 @@ def compare_routing(
     return data
 
 
-def _cell(system, policies, counts, exact_states):
+def relaxation_jobs(system: System) -> float:
+    """Returns the jobs that come while the queues forget their start, at best: those of one queue that pools them all."""
+    pooled = pooled_relaxation(system.arrival_rate, system.capacity, float(system.room.sum()))
+    return system.arrival_rate * pooled
+
+
+def _cell(system, policies, counts, exact_states, warm):
     per_event = system.arrival_rate / counts.events
     first, second = (half * rate for half, rate in zip(counts.lost, per_event, strict=True))
     loss = counts.lost.sum(axis=0) * (system.arrival_rate / counts.events.sum())
     seen = (loss > 0).sum(axis=1)
     known = seen >= needed(loss.shape[1])
-    rate, drift = estimate(loss), estimate(second - first)
+    rate, left = estimate(loss), left_of_start(first, second)
     difference = estimate(loss[:, None] - loss[None])
     with np.errstate(invalid="ignore"):  # where no loss was seen
         ratio = estimate(ratio_of_means(loss[:, None], loss[None]))
     both = known[:, None] & known[None]
+    stationary = np.where(known, left.stationary() if warm else 0.0, np.nan)
     exact = _exact(system, policies, exact_states)
     by_policy = {
-        "loss_rate": rate.mean, "loss_ci95": np.where(known, rate.ci95, np.nan), "seen": seen, "drift": drift.mean,
-        "drift_ci95": np.where(known, drift.ci95, np.nan), "exact_loss": exact["loss"], "residual": exact["residual"],
+        "loss_rate": rate.mean, "loss_ci95": np.where(known, rate.ci95, np.nan), "seen": seen, "drift": left.drift.mean,
+        "drift_ci95": np.where(known, left.drift.ci95, np.nan), "stationary": stationary, "exact_loss": exact["loss"],
+        "residual": exact["residual"],
     }  # fmt: skip
     by_pair = {
         "difference": difference.mean, "difference_ci95": np.where(both, difference.ci95, np.nan),
@@ -164,6 +176,7 @@ def rows(data: xr.Dataset) -> list[dict]:
             pair = cell.sel(than=data.policy.values[0])
             given = {"policy": str(policy), "replicas": data.sizes["replica"]}
             given |= {key: int(cell[key]) for key in ("states", "events")}
+            given["stationary"] = told(cell.stationary)
             given |= {"ratio_to_first": _number(pair.ratio), "ratio_ci95": _number(pair.ratio_ci95)}
             out.append({key: given[key] if key in given else _number(cell[key]) for key in ROW_KEYS})
     return out

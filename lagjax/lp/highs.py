@@ -9,7 +9,7 @@ import numpy as np
 import scipy.optimize
 import scipy.sparse
 
-from lagjax.lp.errors import SolverError
+from lagjax.errors import SolverError
 from lagjax.lp.program import Program
 from lagjax.lp.progress import Progress, Step
 

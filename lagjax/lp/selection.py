@@ -32,11 +32,10 @@ import dataclasses
 
 import numpy as np
 
-from lagjax.errors import InputError
+from lagjax.errors import InputError, SolverError
 from lagjax.lp import interior
 from lagjax.lp.blas import on_one_thread
 from lagjax.lp.corner import corner, primal_dimension, settled
-from lagjax.lp.errors import SolverError
 from lagjax.lp.face import Face, partition, primal_centre
 from lagjax.lp.highs import solve_highs
 from lagjax.lp.memo import Memo, fingerprint

@@ -19,7 +19,7 @@ from lagjax.partial_information.seen import seen_optimum, seen_states
 from lagjax.partial_information.simulate import MOST_SLOTS, simulate_dispatching
 from lagjax.partial_information.system import System
 from lagjax.results import provenance
-from lagjax.stats import Estimate, estimate, ratio_of_means
+from lagjax.stats import Estimate, estimate, left_of_start, ratio_of_means, told
 
 DEFAULT_HORIZON = 1000
 DEFAULT_REPLICAS = 1024
@@ -29,6 +29,7 @@ MOST_SEEN = 3000  # states with all backlogs seen up to which their optimum is c
 ROW_KEYS = (
     "policy", "discounted_reward", "discounted_ci95", "average_reward", "average_ci95", "below_oracle_percent",
     "below_oracle_ci95", "value", "optimal_value", "horizon", "replicas", "oracle", "seen_value",
+    "drift", "drift_ci95", "stationary",
 )  # fmt: skip
 
 
@@ -56,7 +57,9 @@ def compare_dispatching(
 
     Returns:
       A Dataset. Over policy: discounted_reward (the sum over the horizon, undiscounted at discount 1), average_reward (per
-      slot, over the second half of the horizon), both with _ci95; value, the policy's exact reward for ever, and the scalar
+      slot, over the second half of the horizon), both with _ci95; drift, what is left of the start in that average (its second
+      half less its first) with drift_ci95, and stationary, 1 where nothing is seen to be left, 0 where something is, NaN where
+      that is not known (see `lagjax.stats.start`); value, the policy's exact reward for ever, and the scalar
       optimal_value where there are two servers, else NaN; the scalar seen_value, the most that full information allows for
       ever, where it has MOST_SEEN states at most, else NaN. Over (horizon, policy): reward, the discounted sum up to there,
       lead, the first policy's reward less this one's on the same departures, and below_oracle, (R_oracle - R) / R_oracle in
@@ -77,6 +80,7 @@ def compare_dispatching(
     half = horizon // 2
     points = np.unique(np.geomspace(1, horizon, CURVE).round().astype(int)).tolist()
     points = sorted({*points, half, horizon} - {0})
+    quarters = _quarters(horizon, system.num_servers)
     done, total = 0, horizon * replicas * len(built)
 
     def advance(count):
@@ -86,8 +90,16 @@ def compare_dispatching(
             progress(done, total)
 
     counts = simulate_dispatching(
-        system, built, horizons=points, start=start, replicas=replicas, seed=seed, progress=advance
+        system,
+        built,
+        horizons=sorted({*points, *quarters}),
+        start=start,
+        replicas=replicas,
+        seed=seed,
+        progress=advance,
     )
+    left = left_of_start(*_quarter_means(counts, quarters))
+    counts = _at(counts, points)
     before = counts.total[points.index(half)] if half else 0
     average = estimate((counts.total[-1] - before) / (horizon - half))
     reward = estimate(counts.discounted)
@@ -101,7 +113,8 @@ def compare_dispatching(
         {
             "discounted_reward": ("policy", reward.mean[-1]), "discounted_ci95": ("policy", reward.ci95[-1]),
             "average_reward": ("policy", average.mean), "average_ci95": ("policy", average.ci95),
-            "value": ("policy", value), "optimal_value": best, "seen_value": seen,
+            "drift": ("policy", left.drift.mean), "drift_ci95": ("policy", left.drift.ci95),
+            "stationary": ("policy", left.stationary()), "value": ("policy", value), "optimal_value": best, "seen_value": seen,
             "reward": (("horizon", "policy"), reward.mean), "reward_ci95": (("horizon", "policy"), reward.ci95),
             "below_oracle": (("horizon", "policy"), below.mean), "below_oracle_ci95": (("horizon", "policy"), below.ci95),
             "lead": (("horizon", "policy"), lead.mean), "lead_ci95": (("horizon", "policy"), lead.ci95),
@@ -120,6 +133,27 @@ def compare_dispatching(
         "configuration": json.dumps(configuration),
     }
     return data
+
+
+def _quarters(horizon, turn):
+    """The last two quarters' ends and where the first of them begins: whole turns of `turn` slots, where they are that long."""
+    length = horizon // 4 // turn * turn or horizon // 4
+    return [horizon - 2 * length, horizon - length, horizon] if length else []
+
+
+def _quarter_means(counts, quarters):
+    """(P, B) jobs taken per slot in the last two quarters; NaN where there are none."""
+    if not quarters:
+        return np.full((2, *counts.total.shape[1:]), np.nan)
+    return np.diff(_at(counts, quarters).total, axis=0) / np.diff(quarters)[:, None, None]
+
+
+def _at(counts, horizons):
+    """What was counted up to these horizons."""
+    places = np.searchsorted(counts.horizons, horizons)
+    return counts._replace(
+        horizons=np.array(horizons), total=counts.total[places], discounted=counts.discounted[places]
+    )
 
 
 def _oracle(policies, reward) -> int | None:
@@ -155,6 +189,7 @@ def rows(data: xr.Dataset) -> list[dict]:
         given = {
             "policy": str(policy), "horizon": horizon, "replicas": data.sizes["replica"],
             "oracle": data.attrs["oracle"] or None,
+            "stationary": told(cell.stationary),
             "below_oracle_percent": _number(end.below_oracle), "below_oracle_ci95": _number(end.below_oracle_ci95),
         }  # fmt: skip
         out.append({key: given[key] if key in given else _number(cell[key]) for key in ROW_KEYS})

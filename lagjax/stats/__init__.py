@@ -1,6 +1,19 @@
-"""Statistics: means with intervals from independent replicas, paired differences, and slopes against size."""
+"""Statistics: means with intervals from independent replicas, what is left of a start, and slopes against size."""
 
 from lagjax.stats.estimate import Estimate, estimate, percent_of_bound, ratio_of_means
 from lagjax.stats.slope import Slope, log_log_slope
+from lagjax.stats.start import (
+    FALSE_ALARM,
+    NOT_STATIONARY,
+    RELAXATIONS,
+    RUN_ON,
+    Left,
+    left_of_start,
+    pooled_relaxation,
+    told,
+)
 
-__all__ = ["Estimate", "Slope", "estimate", "log_log_slope", "percent_of_bound", "ratio_of_means"]
+__all__ = [
+    "FALSE_ALARM", "NOT_STATIONARY", "RELAXATIONS", "RUN_ON", "Estimate", "Left", "Slope", "estimate", "left_of_start",
+    "log_log_slope", "percent_of_bound", "pooled_relaxation", "ratio_of_means", "told",
+]  # fmt: skip

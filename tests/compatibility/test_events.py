@@ -13,7 +13,7 @@ from lagjax.compatibility import draws, model
 from lagjax.compatibility.draws import LANES
 from lagjax.compatibility.graph import graph_of
 from lagjax.compatibility.policies import FAR, Policy, join_idle_queue, jsq
-from lagjax.compatibility.run import _System
+from lagjax.compatibility.queues import Queues
 from lagjax.models import streams
 
 FALSE_ALARM = 1e-6
@@ -63,7 +63,7 @@ def test_below_is_the_floor_of_the_product():
 
 
 def system(graph, policy, load):
-    made = _System(graph, policy, load, LANES, 7, np.full(1, 64), None, jax.local_devices()[:1])
+    made = Queues(graph, policy, load, LANES, 7, np.full(1, 64), None, jax.local_devices()[:1])
     keys = jax.tree.map(lambda key: key[..., 0], made.keys)
     return jax.jit(lambda number: draws.draw_events(made.tables, keys, number))
 
@@ -114,7 +114,7 @@ def test_servers_are_drawn_without_replacement_in_random_order(choices):
 @pytest.mark.parametrize("policy", [jsq(2), join_idle_queue()], ids=lambda p: p.name)
 def test_lowers_for_cuda_without_callback(policy):
     graph = graph_of("small", [np.arange(12), np.arange(3)], 12)
-    made = _System(graph, policy, 0.5, LANES, 0, np.full(1, 20), None, jax.local_devices()[:1])
+    made = Queues(graph, policy, 0.5, LANES, 0, np.full(1, 20), None, jax.local_devices()[:1])
 
     def chunk(queue, counts, keys):
         return jax.lax.fori_loop(
@@ -130,7 +130,7 @@ def test_lowers_for_cuda_without_callback(policy):
 def test_bundles_side_by_side_are_the_same_as_one_by_one():
     """Bit for bit, with other numbers of events in each bundle."""
     graph = graph_of("small", [np.arange(12), np.arange(2), np.arange(4, 9)], 12)
-    made = _System(
+    made = Queues(
         graph,
         Policy("short-sighted", 3, 2),
         0.7,

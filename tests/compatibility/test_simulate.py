@@ -16,10 +16,10 @@ from lagjax.compatibility import (
     graph_of,
     join_idle_queue,
     jsq,
+    queues,
     random_routing,
     regular,
     ring,
-    run,
     simulate,
     trace,
     trajectory,
@@ -157,14 +157,14 @@ def test_however_the_work_is_cut(cut):
 def test_long_queues_get_a_wider_dtype_and_the_same_counts(monkeypatch):
     how = {"time": 40, "replicas": 64, "start": (1.0,) * 120}
     narrow = simulate(complete(3, 3), random_routing(), 0.9, **how)
-    monkeypatch.setattr(run, "GUARD", 150)  # 105 tasks are too many for a byte now
+    monkeypatch.setattr(queues, "GUARD", 150)  # 105 tasks are too many for a byte now
     wide = simulate(complete(3, 3), random_routing(), 0.9, **how)
     np.testing.assert_array_equal(wide[1].tasks, narrow[1].tasks)
     assert narrow[0].tasks.mean() / (3 * 20) > 105
 
 
 def test_a_system_that_cannot_carry_its_load_is_named(monkeypatch):
-    monkeypatch.setattr(run, "LONGEST", 40)
+    monkeypatch.setattr(queues, "LONGEST", 40)
     graph = graph_of("star", [np.array([0]), np.array([0]), np.array([1, 2])], 3)
     with pytest.raises(InputError, match=r"graph 'star'.*does not carry this load"):
         simulate(graph, jsq(2), 0.9, time=200, replicas=64, allow_overloaded=True)
@@ -183,6 +183,7 @@ def test_bundles_of_intervals_cover_the_truth():
 
 
 BAD = [
+    ({"start": "stationary"}, "start 'stationary' is not known for policy 'jsq\\(2\\)' on graph 'complete'"),
     ({"load": 1.0}, "load is 1"),
     ({"load": -0.2}, "load is -0.2"),
     ({"replicas": 100}, "multiple of 64"),
