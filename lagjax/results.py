@@ -32,11 +32,11 @@ class Cell(NamedTuple):
       reward: (P, B) reward per step.
       blocked: (B,) fraction of tasks lost, the same under every policy.
       assigned: (P, V, R) servers given per step, by task type and server, mean over replicas.
-      occ_ub, occ_ub_0, kiid_ub: OPT(OCC-LP(B_hat)), OPT(OCC-LP(0)), OPT(KIID), reward per step.
+      occ_ub, occ_ub_0, kiid_ub: OPT(OCC-LP(B_hat)), OPT(OCC-LP(0)), OPT(KIID) (None where skipped), reward per step.
       optimum: reward per step of the best policy, or None where it is not known (`lagjax.exact.known_optimum`).
       occ_slope: d OPT(OCC-LP(B)) / dB at B_hat.
       steps, warmup: steps counted and dropped per replica.
-      selection_matters: (P,) whether the LP that made a policy has several optima that make different ones.
+      selection_matters: (P,) whether the LP that made a policy has several optima that make different ones; NaN where unknown.
       device: what simulated it.
     """
 
@@ -47,7 +47,7 @@ class Cell(NamedTuple):
     assigned: np.ndarray
     occ_ub: float
     occ_ub_0: float
-    kiid_ub: float
+    kiid_ub: float | None
     optimum: float | None
     occ_slope: float
     steps: int
@@ -96,7 +96,7 @@ def _cell_dataset(cell):
     difference = estimate(percent[:, None] - percent[None])
     per_cell = {
         "blocking": blocking.mean, "blocking_ci95": blocking.ci95, "occ_ub": cell.occ_ub, "occ_ub_0": cell.occ_ub_0,
-        "kiid_ub": cell.kiid_ub, "optimal_reward": optimum, "steps": float(cell.steps), "warmup": float(cell.warmup),
+        "kiid_ub": np.nan if cell.kiid_ub is None else cell.kiid_ub, "optimal_reward": optimum, "steps": float(cell.steps), "warmup": float(cell.warmup),
     }  # fmt: skip
     per_policy = {
         "reward_per_step": reward.mean, "reward_ci95": reward.ci95, "percent_of_occ_ub": share.mean,

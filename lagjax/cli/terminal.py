@@ -31,6 +31,27 @@ def progress_bar(what: str, unit: str = "arrivals") -> Iterator[Callable[[int, i
 
 
 @contextmanager
+def text_line(place: int = 0) -> Iterator[Callable[[str], None]]:
+    """Yields `show(text)`: a line of text on a terminal, so many lines below the first bar, that is gone at the end and with ""."""
+    line: tqdm | None = None
+
+    def show(text):
+        nonlocal line
+        if text and line is None:
+            line = tqdm(bar_format="{desc}", leave=False, position=place)
+        if line is not None:
+            line.set_description_str(text)
+        if line is not None and not text:
+            line.close()
+            line = None
+
+    try:
+        yield show
+    finally:
+        show("")
+
+
+@contextmanager
 def bars(what: str, unit: str, shown: bool = True) -> Iterator[Callable]:
     """Yields a view of a run (see `lagjax.runs.progress`): a bar for all of it and one for the cell that moved last.
 
@@ -48,10 +69,13 @@ def bars(what: str, unit: str, shown: bool = True) -> Iterator[Callable]:
             chosen(desc=d, unit=unit, unit_scale=True, leave=False, position=i) for i, d in enumerate((what, ""))
         )
     current, before = "", 0.0
-    with whole, cell:
+    with whole, cell, text_line(2) as show:
 
         def view(status):
             nonlocal current, before
+            if status.event in ("solving", "solved"):
+                show(status.said and f"{status.job.name}: {status.said}")
+                return
             whole.total = status.work
             if status.event == "kept":
                 before += status.job.work
