@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import typer
@@ -13,12 +14,17 @@ from lagjax.errors import InputError
 
 def give(text: str, json_file: str | None, command: str, data, rows: list[dict]) -> None:
     """Prints the tables and writes the rows as JSON if asked; with "-" only the JSON is printed."""
-    from lagjax.results import write_whole
+    head = {"command": command, "seed": int(data.attrs["seed"]), "selection": data.attrs["selection"]}
+    head |= {"versions": json.loads(data.attrs["versions"]), "device": data.attrs["device"]}
+    give_page(text, json_file, lambda: {**head, "rows": rows})
+
+
+def give_page(text: str, json_file: str | None, content: Callable[[], dict]) -> None:
+    """Prints a text and writes what `content` makes as JSON if asked; with "-" only the JSON is printed."""
+    from lagjax.runs.files import write_whole
 
     if json_file:
-        head = {"command": command, "seed": int(data.attrs["seed"]), "selection": data.attrs["selection"]}
-        head |= {"versions": json.loads(data.attrs["versions"]), "device": data.attrs["device"]}
-        page = json.dumps({**head, "rows": rows}, indent=1)
+        page = json.dumps(content(), indent=1)
         if json_file == "-":
             typer.echo(page)
             return

@@ -58,10 +58,15 @@ class RunOptions:
 AS_USUAL = RunOptions()
 
 
+def check_shown(progress: str) -> None:
+    """Raises InputError where `--progress` names none of `SHOWN`."""
+    if progress not in SHOWN:
+        raise InputError(f"--progress is '{progress}'; choose from {', '.join(SHOWN)}")
+
+
 def begin(options: RunOptions) -> None:
     """Checks the options and starts JAX the way that they ask for."""
-    if options.progress not in SHOWN:
-        raise InputError(f"--progress is '{options.progress}'; choose from {', '.join(SHOWN)}")
+    check_shown(options.progress)
     ways = [f"--{name}" for name in ("workers", "scheduler", "processes") if getattr(options, name) is not None]
     if len(ways) > 1:
         raise InputError(f"{' and '.join(ways)} are both given; choose one")

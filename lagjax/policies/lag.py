@@ -28,15 +28,26 @@ def lag(instance: Instance, solution: OccSolution) -> Policy:
     shape = (instance.num_types, instance.num_servers)
     if solution.index.shape != shape:
         raise InputError(f"solution has an index of shape {solution.index.shape}; the instance has {shape}")
-    scale = float(np.max(instance.scores)) or 1.0
-    index, zero = solution.index, solution.zero_tolerance
-    weight = _equalised(solution.tie_weight)
+    return lag_policy(solution.index, solution.tie_weight, solution.zero_tolerance, float(np.max(instance.scores)))
+
+
+def lag_policy(index: np.ndarray, tie_weight: np.ndarray, zero: float, largest_score: float) -> Policy:
+    """LAG's tiers from an index table; see `lag`.
+
+    Args:
+      index: (V, R) L(v, r).
+      tie_weight: (V, R) w_vr, shares of the servers whose index is zero.
+      zero: an index this small is zero.
+      largest_score: max s_vr.
+    """
+    scale = largest_score or 1.0
+    weight = _equalised(tie_weight)
     shared = (np.abs(index) <= zero) & (weight > TIE_TOLERANCE)
     stage = np.where(index > zero, 0, np.where(shared, 1, 2))
     groups = tie_groups(index, TIE_TOLERANCE * scale)
-    tier = np.empty(shape, dtype=np.int64)
-    servers = np.arange(shape[1])
-    for v in range(shape[0]):
+    tier = np.empty(index.shape, dtype=np.int64)
+    servers = np.arange(index.shape[1])
+    for v in range(len(index)):
         order = np.lexsort((servers, groups[v], stage[v]))
         alone = stage[v, order] != 1
         tier[v, order] = np.cumsum(alone | np.r_[True, alone[:-1]]) - 1
