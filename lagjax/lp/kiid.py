@@ -9,6 +9,7 @@ import numpy as np
 from lagjax.instance import Instance
 from lagjax.lp.program import kiid_program
 from lagjax.lp.selection import check_selection, select
+from lagjax.lp.watching import solving
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -53,7 +54,9 @@ def solve_kiid(instance: Instance, selection: str = "canonical") -> KiidSolution
       SolverError: the solution missed the stated residuals.
     """
     program = kiid_program(instance)
-    best = select(program, check_selection(selection))
+    check_selection(selection)
+    with solving(f"KIID LP of '{instance.name}' at load {instance.load:.4g}"):
+        best = select(program, selection)
     assigned = program.rate[:, None] * best.w
     vanishing = np.zeros_like(assigned)
     if selection == "interior":

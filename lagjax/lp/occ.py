@@ -11,6 +11,7 @@ from lagjax.errors import InputError
 from lagjax.instance import Instance
 from lagjax.lp.program import occ_program
 from lagjax.lp.selection import ZERO_TOLERANCE, check_selection, room, select
+from lagjax.lp.watching import solving
 
 METHODS = ("auto", "interior", "highs", "dual")
 _LOAD_SLACK = 1e-9
@@ -95,7 +96,8 @@ def solve_occ(instance: Instance, blocking: float = 0.0, selection: str = "canon
             f"load {instance.load:.6g} of instance '{instance.name}' is too large for OCC-LP({blocking:g}); "
             f"the largest feasible load is {largest:.6g}"
         )
-    best, scale = select(program, selection), program.scale
+    with solving(f"OCC-LP({blocking:g}) of '{instance.name}' at load {instance.load:.4g}"):
+        best, scale = select(program, selection), program.scale
     assigned = program.rate[:, None] * best.w
     arrays = (
         assigned,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.optimize
 import scipy.sparse
 
 from lagjax.lp.centre import DualFace, Face, settle
+from lagjax.lp.outside import stoppable_linprog
 from lagjax.lp.program import Curvature, NewtonSystem, Program
 
 _OPTIONS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
@@ -38,8 +38,8 @@ def solve_highs(program: Program, method: str = "highs-ds"):
     else:
         at_most, exact = (types, demand), (servers, ones)
         upper[:size] = 1
-    answer = scipy.optimize.linprog(
-        cost,
+    answer = stoppable_linprog(
+        c=cost,
         A_ub=at_most[0].tocsr(),
         b_ub=at_most[1],
         A_eq=exact[0].tocsr(),
