@@ -67,7 +67,9 @@ def measure(
     return measured(instance, policies, summed(instance, counts), counts.arrivals, warmup, steps, kiid)
 
 
-def measured(instance: Instance, policies, sums: Sums, arrivals: int, warmup: int, steps: int | None, kiid: bool) -> Cell:
+def measured(
+    instance: Instance, policies, sums: Sums, arrivals: int, warmup: int, steps: int | None, kiid: bool
+) -> Cell:
     """`measure`, from what is kept of the counts."""
     per_step = instance.total_rate / arrivals
     blocked = sums.blocked / arrivals

@@ -8,11 +8,13 @@ from typing import Annotated
 import typer
 
 from lagjax.cli import inputs
+from lagjax.cli.solving import solving_line
 
 IMPROVED = "improved"  # one step of policy improvement on `tuned`: depends on the state, so it has no table
 
 
 @inputs.takes_files
+@solving_line()
 def exact(
     name: Annotated[
         str | None,

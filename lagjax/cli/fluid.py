@@ -10,6 +10,7 @@ import typer
 
 from lagjax.cli import inputs
 from lagjax.cli.outputs import check_writable
+from lagjax.cli.solving import solving_line
 from lagjax.cli.terminal import note, progress_bar, use_all_cores
 from lagjax.errors import InputError
 from lagjax.policies import POLICIES
@@ -58,7 +59,7 @@ def fluid(
         raise InputError(f"--policy: no policy '{policy}'; choose one policy of {', '.join(POLICIES)}")
     folder = out if out is not None else (None if as_json else DEFAULT_FOLDER)
     check_writable(folder, None)
-    with progress_bar("fluid", unit="steps") as progress:
+    with progress_bar("fluid", unit="steps") as progress, solving_line(place=1):
         report = verify(instance, policy, selection=selection, starts=starts, steps=steps, seed=seed, progress=progress)
     text = describe(report)
     if folder is not None:

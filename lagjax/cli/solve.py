@@ -33,7 +33,8 @@ def solve(
     seed: Annotated[int, typer.Option(help="Seed of the sampling.")] = 0,
     selection: inputs.Selection = "canonical",
     method: Annotated[
-        str, typer.Option(help="auto, interior, highs (slow, for comparison) or dual (within --gap, for large systems).")
+        str,
+        typer.Option(help="auto, interior, highs (slow, for comparison) or dual (within --gap, for large systems)."),
     ] = "auto",
     gap: Annotated[float, typer.Option(help="Relative duality gap at which the dual method stops.")] = DEFAULT_GAP,
     kiid: Annotated[bool, typer.Option("--kiid", help="Solve the KIID LP too, a looser bound for reference.")] = False,

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 from lagjax.cli.terminal import note, text_line
 
+
 @contextmanager
 def solving_line(shown: str = "auto", place: int = 0) -> Iterator[None]:
     """Around commands that solve linear programs: those that take long are seen, as `--progress` says.

@@ -32,6 +32,7 @@ def stoppable_linprog(**arguments) -> scipy.optimize.OptimizeResult:
             answer, _ = child.communicate(pickle.dumps(arguments))
         except BaseException:
             child.kill()
+            child.wait()
             raise
     if child.returncode != 0:
         said = f"its process ended with code {child.returncode}; it may have lacked memory"

@@ -105,7 +105,8 @@ def _read_folder(folder):
 
 
 def _read_npz(path):
-    with np.load(path, allow_pickle=False) as held:
+    with path.open("rb") as file:
+        held = np.load(file, allow_pickle=False)
         if not isinstance(held, np.lib.npyio.NpzFile):
             raise ValueError("it is no npz")
         arrays = {key: held[key] for key in held.files}

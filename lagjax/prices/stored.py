@@ -72,7 +72,8 @@ def facts_of(page: Stored) -> dict:
     """The numbers and words of a solution by the names of `FACTS`, as JSON has them."""
     named = {"relative_gap": page.solution.duality_gap}
     return {
-        key: named[key] if key in named else getattr(page if hasattr(page, key) else page.solution, key) for key in FACTS
+        key: named[key] if key in named else getattr(page if hasattr(page, key) else page.solution, key)
+        for key in FACTS
     }
 
 
