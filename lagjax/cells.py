@@ -76,7 +76,8 @@ def run_cell(task: Task, watch: Watch) -> Record:
 
     shares = [Sums(**unpack(data).arrays) for data in watch.gather(own_share)]
     arrivals, warmup = arrivals_and_warmup(task.instance, task.steps)
-    kiid = wants_kiid(task.kiid, task.instance, [policy.name for policy in policies], _work(task))
+    names = [p if isinstance(p, str) else p.name for p in task.policies]
+    kiid = wants_kiid(task.kiid, task.instance, names, _work(task))
     return record_of(measured(task.instance, policies, joined(shares), arrivals, warmup, task.steps, kiid))
 
 

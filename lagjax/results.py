@@ -93,10 +93,11 @@ def _cell_dataset(cell):
     percent = percent_of_bound(cell.reward, cell.blocked, cell.occ_ub, cell.occ_slope)
     reward, share, blocking = estimate(cell.reward), estimate(percent), estimate(cell.blocked)
     optimum = np.nan if cell.optimum is None else cell.optimum
+    kiid = np.nan if cell.kiid_ub is None else cell.kiid_ub
     difference = estimate(percent[:, None] - percent[None])
     per_cell = {
         "blocking": blocking.mean, "blocking_ci95": blocking.ci95, "occ_ub": cell.occ_ub, "occ_ub_0": cell.occ_ub_0,
-        "kiid_ub": np.nan if cell.kiid_ub is None else cell.kiid_ub, "optimal_reward": optimum, "steps": float(cell.steps), "warmup": float(cell.warmup),
+        "kiid_ub": kiid, "optimal_reward": optimum, "steps": float(cell.steps), "warmup": float(cell.warmup),
     }  # fmt: skip
     per_policy = {
         "reward_per_step": reward.mean, "reward_ci95": reward.ci95, "percent_of_occ_ub": share.mean,

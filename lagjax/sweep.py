@@ -8,7 +8,7 @@ from pathlib import Path
 
 import xarray as xr
 
-from lagjax.cells import Task, cell_job, cell_name, cell_of, described
+from lagjax.cells import Task, cell_job, cell_of, described
 from lagjax.engine.checks import MOST_REPLICAS, whole_number
 from lagjax.engine.run import check_length
 from lagjax.errors import InputError

@@ -189,7 +189,7 @@ def test_a_program_that_fails_costs_its_cell_only(monkeypatch, tmp_path):
     with pytest.raises(SolverError, match="no optimum"):
         sweep([priority()], **arguments)
     tried.clear()
-    with pytest.raises(RunError, match="1 of 2 cells failed: priority 0.6: no optimum"):
+    with pytest.raises(RunError, match=r"1 of 2 cells failed: priority 0\.6: no optimum"):
         sweep([priority()], **arguments, out=tmp_path)
     assert len(tried) == 1
     assert [path.name[:12] for path in (tmp_path / "run" / "cells").iterdir()] == ["priority_0.3"]

@@ -32,7 +32,7 @@ def progress_bar(what: str, unit: str = "arrivals") -> Iterator[Callable[[int, i
 
 @contextmanager
 def text_line(place: int = 0) -> Iterator[Callable[[str], None]]:
-    """Yields `show(text)`: a line of text on a terminal, so many lines below the first bar, that is gone at the end and with ""."""
+    """Yields `show(text)`: a line on a terminal, so many below the first bar, that is gone at the end and with ""."""
     line: tqdm | None = None
 
     def show(text):

@@ -24,9 +24,9 @@ def selection_matters(name: str, instance: Instance) -> float:
         central = solve_occ(instance)
         if central.method == "dual":
             return math.nan
-        others = () if is_unique(instance, central) else ("vertex",)  # "interior" is the same point
+        others = [] if is_unique(instance, central) else ["vertex"]  # "interior" is the same point
     elif name == "alg-sc-lp":
-        others = ("interior", "vertex")
+        others = ["interior", "vertex"]
     else:
         return 0.0
     alike = np.unique(instance.scores, axis=1, return_inverse=True)[1].ravel()  # servers with equal scores

@@ -49,10 +49,8 @@ def save_solution(folder: str | Path, instance: Instance, solution: OccSolution)
     head = {"format": FORMAT, "lagjax": version("lagjax"), "checksum": checksum(page), **facts_of(page)}
     write_text(folder, page, arrays)
     write_bytes(folder / ABOUT, (json.dumps(head, indent=1, ensure_ascii=False) + "\n").encode())
-    names = {"tasks": np.array(page.tasks), "servers": np.array(page.servers)}
-    write_whole(
-        folder / NPZ, lambda temporary: np.savez(temporary, about=np.array(json.dumps(head)), **names, **arrays)
-    )
+    held: dict = {"about": json.dumps(head), "tasks": np.array(page.tasks), "servers": np.array(page.servers), **arrays}
+    write_whole(folder / NPZ, lambda temporary: np.savez(temporary, **held))
     clear_leftovers(folder)
     return *NAMES, ABOUT, NPZ
 

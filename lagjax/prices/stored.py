@@ -89,9 +89,9 @@ def assembled(facts: dict, tasks: tuple[str, ...], servers: tuple[str, ...], arr
       KeyError: a fact or an array is missing.
       ValueError: an array has another shape, or holds what is no finite number.
     """
-    shapes = {"index": (len(tasks), len(servers)), "tie_weight": (len(tasks), len(servers))}
-    shapes |= dict.fromkeys(("server_price", "free_fraction"), (len(servers),))
-    held = {}
+    table, column = (len(tasks), len(servers)), (len(servers),)
+    shapes: dict = {"index": table, "tie_weight": table, "server_price": column, "free_fraction": column}
+    held: dict = {}
     for key in ARRAYS:
         array = np.array(arrays[key], dtype=np.float64)
         expected = shapes.get(key, (len(tasks),))

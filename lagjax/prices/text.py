@@ -36,7 +36,8 @@ def read_text(folder: Path) -> tuple[tuple[str, ...], tuple[str, ...], dict[str,
       OSError: a file is missing or cannot be read.
       ValueError: a file is not as `write_text` makes them; the message names it, and the line.
     """
-    arrays, found = {}, {}
+    arrays: dict[str, np.ndarray] = {}
+    found: dict[str, tuple[str, ...]] = {}
     for name, one, columns in (("tasks.csv", "task", TASKS), ("servers.csv", "server", SERVERS)):
         found[one], header, table = _read(folder / name)
         if header != [one, *columns]:

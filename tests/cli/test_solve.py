@@ -51,7 +51,7 @@ def test_a_large_system_fits_a_screen(lagjax, tmp_path):
 
 
 def test_the_dearest_servers_come_first(lagjax):
-    code, out, _ = lagjax("solve", "journal", "--load", "0.6")
+    out = lagjax("solve", "journal", "--load", "0.6").out
     solution, instance = solve_occ(gallery("journal", 0.6)), gallery("journal")
     named = re.findall(r"^(reviewer \d+) ", out, re.MULTILINE)
     assert named == [instance.servers[r] for r in np.argsort(-solution.server_price)[:10]]
