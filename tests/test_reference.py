@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from lagjax import plots
+from lagjax.cli.sweep import render
 from lagjax.errors import InputError
 from lagjax.gallery import priority
 from lagjax.lp import solve_kiid
@@ -43,6 +44,7 @@ def test_never_solves_none_and_says_so(monkeypatch, tmp_path):
     assert [row["kiid_ub"] for row in rows(data)] == [None] * 2
     assert kiid_note(data, "never") == "kiid skipped: no OPT(KIID), a line for reference, for priority (as asked)"
     assert "--kiid always" in kiid_note(data, "auto")
+    assert render(data, False, "never").splitlines()[-1] == kiid_note(data, "never")
     save(data, tmp_path / "x.nc")
     assert [row["kiid_ub"] for row in rows(load(tmp_path / "x.nc"))] == [None] * 2
     figure = plots.plot_load_sweep(data, "priority")
@@ -54,7 +56,7 @@ def test_by_default_small_systems_have_it():
     assert [row["kiid_ub"] for row in rows(data)] == [
         solve_kiid(priority().with_load(at)).objective for at in (0.3, 0.6)
     ]
-    assert kiid_note(data, "auto") is None
+    assert kiid_note(data, "auto") is None and "kiid" not in render(data, False)
 
 
 def test_only_a_choice_that_exists():

@@ -74,7 +74,7 @@ def bars(what: str, unit: str, shown: bool = True) -> Iterator[Callable]:
         def view(status):
             nonlocal current, before
             if status.event in ("solving", "solved"):
-                show(status.said and f"{status.job.name}: {status.said}")
+                show(status.said)  # a program's name says whose it is
                 return
             whole.total = status.work
             if status.event == "kept":

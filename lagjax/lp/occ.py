@@ -96,7 +96,7 @@ def solve_occ(instance: Instance, blocking: float = 0.0, selection: str = "canon
             f"load {instance.load:.6g} of instance '{instance.name}' is too large for OCC-LP({blocking:g}); "
             f"the largest feasible load is {largest:.6g}"
         )
-    with solving(f"OCC-LP({blocking:g}) of '{instance.name}' at load {instance.load:.4g}"):
+    with solving(f"OCC-LP({blocking:.3g}) of '{instance.name}' at load {instance.load:.4g}"):
         best, scale = select(program, selection), program.scale
     assigned = program.rate[:, None] * best.w
     arrays = (

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from lagjax.cli.terminal import bars
 from lagjax.lp.watching import solving
 from lagjax.runs import progress
 from lagjax.runs import solving as module
@@ -70,6 +71,13 @@ def test_a_job_tells_the_views(monkeypatch):
     events = [status.event for status in seen]
     assert events[0] == "started" and events[-2:] == ["solved", "finished"] and "solving" in events
     assert {s.said.split(":")[0] for s in seen if s.event == "solving"} == {"P"}
+
+
+def test_bars_show_it_in_a_line_of_its_own(monkeypatch, capsys):
+    monkeypatch.setattr(module, "PATIENCE", 0.05)
+    with bars("sweep", "arrivals") as view:
+        execute([Job("a", "", 1.0, slow)], {}, Running(views=[view]))
+    assert "P: 0." in capsys.readouterr().err
 
 
 def test_lines_name_a_program_at_once_and_then_seldom(monkeypatch):
