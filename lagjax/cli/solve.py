@@ -82,9 +82,6 @@ def solve(
 
 def _solved(instance, blocking, selection, method, gap):
     from lagjax.lp import solve_occ
-    from lagjax.lp.occ import METHODS
 
-    if method not in METHODS:
-        raise InputError(f"method is '{method}'; choose from {', '.join(METHODS)}")
-    more = {} if (method, gap) == ("auto", DEFAULT_GAP) else {"method": method, "gap": gap}
-    return solve_occ(instance, blocking, selection, **more)
+    more = {} if gap == DEFAULT_GAP else {"gap": gap}  # only the dual method has one
+    return solve_occ(instance, blocking, selection, method=method, **more)

@@ -51,6 +51,7 @@ def payload(instance: Instance, occ: OccSolution, kiid: float | None) -> dict:
         "relative_gap": occ.duality_gap,
         "duality_gap": occ.duality_gap,
         "ties_undecided": occ.ties_undecided,
+        "face_dimensions": list(occ.face_dimensions),
         "versions": versions(),
         "tasks": list(instance.tasks),
         "servers": list(instance.servers),
@@ -73,11 +74,20 @@ def _head(instance, occ, asked, kiid):
     more = "" if kiid is None else f"    OPT(KIID) = {kiid:.9g}"
     yield f"OPT(OCC-LP({occ.blocking:g})) = {occ.objective:.9g} reward per step{more}"
     steps = f", {occ.iterations} iterations" if occ.iterations else ""
-    yield f"selection {occ.selection}, method {occ.method}{_why(instance, occ, asked)}{steps}, status {occ.status}"
+    yield f"method {occ.method}{_why(instance, occ, asked)}{steps}, status {occ.status}, selection {occ.selection}{_face(occ)}"
     yield (
         f"residuals {occ.primal_residual:.1e} (primal) {occ.dual_residual:.1e} (dual), relative duality gap "
         f"{occ.duality_gap:.1e}"
     )
+
+
+def _face(occ):
+    if occ.method == "dual":
+        return ""
+    shares, prices = occ.face_dimensions
+    if shares == prices == 0:
+        return " (the only optimum)"
+    return f" (optima are many: shares can move in {shares} directions, prices in {prices})"
 
 
 def _why(instance, occ, asked):

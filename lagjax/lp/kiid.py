@@ -8,6 +8,7 @@ import numpy as np
 
 from lagjax.instance import Instance
 from lagjax.lp.program import kiid_program
+from lagjax.lp.progress import Progress
 from lagjax.lp.selection import check_selection, select
 from lagjax.lp.watching import solving
 
@@ -46,8 +47,13 @@ class KiidSolution:
     duality_gap: float
 
 
-def solve_kiid(instance: Instance, selection: str = "canonical") -> KiidSolution:
+def solve_kiid(instance: Instance, selection: str = "canonical", *, progress: Progress | None = None) -> KiidSolution:
     """Solves the KIID LP.
+
+    Args:
+      instance: the system.
+      selection: which optimum; one of `lagjax.lp.selection.SELECTIONS`.
+      progress: called with a `lagjax.lp.progress.Step` again and again.
 
     Raises:
       InputError: there is no such selection.
@@ -55,8 +61,8 @@ def solve_kiid(instance: Instance, selection: str = "canonical") -> KiidSolution
     """
     program = kiid_program(instance)
     check_selection(selection)
-    with solving(f"KIID LP of '{instance.name}' at load {instance.load:.4g}"):
-        best = select(program, selection)
+    with solving(f"KIID LP of '{instance.name}' at load {instance.load:.4g}", progress) as tell:
+        best = select(program, selection, tell)
     assigned = program.rate[:, None] * best.w
     vanishing = np.zeros_like(assigned)
     if selection == "interior":

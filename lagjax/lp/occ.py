@@ -10,10 +10,11 @@ import numpy as np
 from lagjax.errors import InputError
 from lagjax.instance import Instance
 from lagjax.lp.program import occ_program
-from lagjax.lp.selection import ZERO_TOLERANCE, check_selection, room, select
+from lagjax.lp.progress import Progress
+from lagjax.lp.selection import ZERO_TOLERANCE, Optimum, check_selection, highs_vertex, room, select
 from lagjax.lp.watching import solving
 
-METHODS = ("auto", "interior", "highs", "dual")
+METHODS = ("auto", "interior", "highs")
 _LOAD_SLACK = 1e-9
 
 
@@ -35,10 +36,11 @@ class OccSolution:
       primal_residual: largest violation of (2)-(4) and signs, in units of w (servers).
       dual_residual: largest violation of the dual equations, relative to max s_vr.
       duality_gap: |primal - dual value| relative to k (1 - B) sum(lambda) max s_vr.
-      zero_tolerance: an index smaller than this was taken as zero; `ZERO_TOLERANCE` times max s_vr.
+      zero_tolerance: an index smaller than this was taken as zero.
       method: what solved the program; one of `METHODS` but "auto".
       iterations: steps that the method took.
-      ties_undecided: pairs whose index may be zero or not at the accuracy that was reached.
+      ties_undecided: pairs whose index is not zero but within `zero_tolerance`.
+      face_dimensions: of the sets of primal and of dual optima, of which `selection` names a point; (0, 0) where both are unique.
     """
 
     objective: float
@@ -55,9 +57,10 @@ class OccSolution:
     dual_residual: float
     duality_gap: float
     zero_tolerance: float
-    method: str = "interior"
-    iterations: int = 0
-    ties_undecided: int = 0
+    method: str
+    iterations: int
+    ties_undecided: int
+    face_dimensions: tuple[int, int]
 
 
 def largest_feasible_load(instance: Instance, blocking: float = 0.0) -> float:
@@ -69,23 +72,41 @@ def largest_feasible_load(instance: Instance, blocking: float = 0.0) -> float:
     return 1 / (1 - blocking) - instance.servers_per_task / instance.num_servers
 
 
-def solve_occ(instance: Instance, blocking: float = 0.0, selection: str = "canonical") -> OccSolution:
+def solve_occ(
+    instance: Instance,
+    blocking: float = 0.0,
+    selection: str = "canonical",
+    *,
+    method: str = "auto",
+    progress: Progress | None = None,
+    start: OccSolution | None = None,
+) -> OccSolution:
     """Solves OCC-LP(B).
 
     Args:
       instance: the system.
       blocking: B in [0, 1), the stationary blocking probability; 0 gives the fluid limit of LAG's index.
       selection: which optimum; one of `lagjax.lp.selection.SELECTIONS`.
+      method: "interior" reaches round-off in O(V R min(V, R)) operations an iteration and gives the selection asked for;
+        "dual" approaches an optimum, in O(V R) operations an evaluation, to a certified `gap`, and selects none;
+        "highs" is the sparse simplex method of HiGHS, slow, whose vertex is what it is; "auto" takes "interior" while
+        V R min(V, R) is at most MOST_INTERIOR_WORK, else "dual".
+      gap: relative duality gap at which "dual" stops.
+      progress: called with a `lagjax.lp.progress.Step` again and again.
+      start: the solution of a program nearby (another load or B, slightly other scores), to go on from. The optimum is the
+        same to round-off, not to the bit.
 
     Returns:
       The solution; equal numbers are solved once.
 
     Raises:
       InputError: B is outside [0, 1), the load is above `largest_feasible_load`, or there is no such
-        selection.
+        selection or method.
       SolverError: the solution missed the stated residuals.
     """
     check_selection(selection)
+    if method not in METHODS:
+        raise InputError(f"method is {method!r}; choose from {', '.join(METHODS)}")
     blocking = float(blocking)
     if not (math.isfinite(blocking) and 0 <= blocking < 1):
         raise InputError(f"blocking is {blocking!r}; give a probability in [0, 1)")
@@ -96,8 +117,15 @@ def solve_occ(instance: Instance, blocking: float = 0.0, selection: str = "canon
             f"load {instance.load:.6g} of instance '{instance.name}' is too large for OCC-LP({blocking:g}); "
             f"the largest feasible load is {largest:.6g}"
         )
-    with solving(f"OCC-LP({blocking:.3g}) of '{instance.name}' at load {instance.load:.4g}"):
-        best, scale = select(program, selection), program.scale
+    if method == "auto":
+        method = "interior"
+    nearby = None if start is None else _in_units_of(program, start)
+    with solving(f"OCC-LP({blocking:.3g}) of '{instance.name}' at load {instance.load:.4g}", progress) as tell:
+        if method == "interior":
+            best = select(program, selection, tell, nearby)
+        else:
+            best, selection = highs_vertex(program, tell), "vertex"
+    scale = program.scale
     assigned = program.rate[:, None] * best.w
     arrays = (
         assigned,
@@ -109,8 +137,19 @@ def solve_occ(instance: Instance, blocking: float = 0.0, selection: str = "canon
     )
     for array in arrays:
         array.setflags(write=False)
-    value = float((assigned * program.scores).sum() * scale)
-    return OccSolution(value, *arrays, blocking, selection, "optimal", *best.residuals, ZERO_TOLERANCE * scale)
+    value = float(np.einsum("vr,vr->v", assigned, program.scores).sum() * scale)
+    return OccSolution(
+        value, *arrays, blocking, selection, "optimal", *best.residuals, ZERO_TOLERANCE * scale, method, best.iterations,
+        best.ties_undecided, best.dimensions,
+    )  # fmt: skip
+
+
+def _in_units_of(program, start):
+    """A solution's point in the units of a program, to start from; InputError where it is of another shape."""
+    if start.index.shape != program.scores.shape:
+        raise InputError(f"start is of shape {start.index.shape}; the instance has {program.scores.shape}")
+    prices = start.task_price / program.scale, start.server_price / program.scale
+    return Optimum(start.tie_weight, start.free_fraction, *prices, start.index / program.scale, (0.0, 0.0, 0.0))
 
 
 def occ_bound(instance: Instance, blocking: float = 0.0) -> tuple[float, float]:

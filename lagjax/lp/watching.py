@@ -8,36 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from typing import Protocol
 
+from lagjax.lp.progress import Progress, Step
 
-class Step(Protocol):
-    """How far a method is after an iteration.
-
-    Attributes:
-      method: its name. iteration: counted from 1.
-      gap: duality gap left, relative. aim: the gap at which it stops.
-    """
-
-    @property
-    def method(self) -> str: ...
-    @property
-    def iteration(self) -> int: ...
-    @property
-    def gap(self) -> float: ...
-    @property
-    def aim(self) -> float: ...
-
-
-Hear = Callable[[Step], object]
-Watcher = Callable[[str], AbstractContextManager[Hear]]
+Watcher = Callable[[str], AbstractContextManager[Progress]]
 
 
 def _deaf(step: Step) -> None:
     pass
 
 
-def _nobody(program: str) -> AbstractContextManager[Hear]:
+def _nobody(program: str) -> AbstractContextManager[Progress]:
     return nullcontext(_deaf)
 
 
@@ -59,7 +40,7 @@ def watching(watcher: Watcher) -> Iterator[None]:
 
 
 @contextmanager
-def solving(program: str, progress: Hear | None = None) -> Iterator[Hear]:
+def solving(program: str, progress: Progress | None = None) -> Iterator[Progress]:
     """Around the solution of one program: yields what to call after every iteration.
 
     Args:

@@ -7,11 +7,9 @@ import math
 import numpy as np
 
 from lagjax.instance import Instance
-from lagjax.lp import OccSolution, solve_occ
+from lagjax.lp import solve_occ
 from lagjax.policies.registry import build_policy
 from lagjax.policies.table import Policy, strict_order
-
-_LEAST_SINGULAR = 1e-9  # relative; a face whose equations are closer to dependent is not called a point
 
 
 def selection_matters(name: str, instance: Instance) -> float:
@@ -24,7 +22,7 @@ def selection_matters(name: str, instance: Instance) -> float:
         central = solve_occ(instance)
         if central.method == "dual":
             return math.nan
-        others = [] if is_unique(instance, central) else ["vertex"]  # "interior" is the same point
+        others = [] if central.face_dimensions == (0, 0) else ["vertex"]  # "interior" is the same point
     elif name == "alg-sc-lp":
         others = ["interior", "vertex"]
     else:
@@ -32,25 +30,6 @@ def selection_matters(name: str, instance: Instance) -> float:
     alike = np.unique(instance.scores, axis=1, return_inverse=True)[1].ravel()  # servers with equal scores
     first = build_policy(name, instance)
     return float(not all(_same_choice(first, build_policy(name, instance, other), alike) for other in others))
-
-
-def is_unique(instance: Instance, central: OccSolution) -> bool:
-    """Whether a canonical solution of OCC-LP is the only one, primal and dual.
-
-    It lies in the middle of the optimal faces, so every pair with index 0 is free in both. With phi_r eliminated by (3), the
-    free u_vr solve V equations (2), and the prices ell the transposed ones (Lag, eq. 2-3): one point each if there are V free
-    pairs and the equations are independent.
-    """
-    free, tight = central.index == 0, central.index > 0
-    if free.sum() != instance.num_types:
-        return False
-    occupancy = np.asarray(instance.arrival_rate) * instance.mean_duration
-    types, servers = np.nonzero(free)
-    share = occupancy[types] / (1 + (occupancy[:, None] * tight).sum(axis=0))[servers]
-    equations = -share * tight[:, servers]
-    equations[types, np.arange(len(types))] += 1
-    singular = np.linalg.svd(equations, compute_uv=False)
-    return bool(singular[-1] > _LEAST_SINGULAR * singular[0])
 
 
 def _same_choice(one: Policy, other: Policy, alike: np.ndarray) -> bool:

@@ -15,7 +15,7 @@ from lagjax.runs.record import digest
 ARRAYS = ("index", "tie_weight", "task_price", "server_price", "free_fraction", "arrival_rate", "mean_duration")
 FACTS = (
     "instance", "load", "servers_per_task", "largest_score", "blocking", "selection", "method", "objective", "relative_gap",
-    "primal_residual", "dual_residual", "iterations", "ties_undecided", "zero_tolerance", "status",
+    "primal_residual", "dual_residual", "iterations", "ties_undecided", "zero_tolerance", "status", "face_dimensions",
 )  # fmt: skip
 
 
@@ -103,7 +103,8 @@ def assembled(facts: dict, tasks: tuple[str, ...], servers: tuple[str, ...], arr
     rate, duration, weight = held.pop("arrival_rate"), held.pop("mean_duration"), held["tie_weight"]
     solution = OccSolution(
         assignment_rate=rate[:, None] * weight, duality_gap=float(facts["relative_gap"]), **held,
-        **{key: facts[key] for key in FACTS[4:] if key != "relative_gap"},
+        **{key: facts[key] for key in FACTS[4:-1] if key != "relative_gap"},
+        face_dimensions=tuple(facts["face_dimensions"]),
     )  # fmt: skip
     for array in (rate, duration, solution.assignment_rate, *held.values()):
         array.setflags(write=False)

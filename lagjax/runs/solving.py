@@ -8,7 +8,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from lagjax.lp.watching import Step, watching
+from lagjax.lp.progress import Step
+from lagjax.lp.watching import watching
 from lagjax.runs.progress import duration
 
 PATIENCE = 2.0  # seconds before anything is said of a program
@@ -54,7 +55,7 @@ def saying(say: Callable[[str], object]) -> Iterator[None]:
 
 
 def described(program: str, seconds: float, steps: list[tuple[float, Step]]) -> str:
-    """One line: the program, the iteration, the gap and what it is to be, the time spent and left.
+    """One line: the program, the iteration, the gap and what it is to be, the time spent and left, as far as they are known.
 
     Args:
       program: its name.
@@ -64,7 +65,8 @@ def described(program: str, seconds: float, steps: list[tuple[float, Step]]) -> 
     parts = []
     if steps:
         when, step = steps[-1]
-        parts += [f"{step.method} iteration {step.iteration}, gap {step.gap:.1e} (to {step.aim:.0e})"]
+        parts += [f"{step.method} iteration {step.iteration}" if step.iteration else step.method]
+        parts += [] if math.isnan(step.gap) else [f"gap {step.gap:.1e} (to {step.aim:.0e})"]
     parts.append(duration(seconds))
     if len(steps) > 1:
         first, opening = steps[0]

@@ -4,7 +4,6 @@ import dataclasses
 import json
 import re
 import time
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from lagjax import lp
 from lagjax.gallery import gallery
 from lagjax.lp import solve_kiid, solve_occ
+from lagjax.lp.progress import Step
 from lagjax.lp.watching import solving
 from lagjax.policies import build_policy
 from lagjax.prices import load_policy
@@ -97,21 +97,18 @@ def test_method_and_gap_reach_the_solver_and_the_summary(lagjax, monkeypatch):
     code, out, _ = lagjax("solve", "priority", "--method", "dual", "--gap", "1e-3", "--blocking", "0.1")
     assert code == 0
     assert asked == {"method": "dual", "gap": 1e-3, "blocking": 0.1, "selection": "canonical"}
-    assert "method dual, 175 iterations" in out and "gap 8.0e-05" in out and "3 undecided" in out
+    assert (
+        "method dual, 175 iterations, status optimal, selection canonical\n" in out
+        and "gap 8.0e-05" in out
+        and "3 undecided" in out
+    )
     assert "OCC-LP(0.1)" in out
     assert "(auto: 16 pairs are too many for an exact method)" in lagjax("solve", "priority").out
 
 
-class Step(NamedTuple):
-    method: str = "dual"
-    iteration: int = 7
-    gap: float = 1e-2
-    aim: float = 1e-4
-
-
 def slow(instance, *_, **__):
     with solving("OCC-LP(0)") as tell:
-        tell(Step())
+        tell(Step("dual", 7, 1e-2, 1e-4))
         time.sleep(0.4)
     return solve_occ(instance)
 
@@ -140,7 +137,7 @@ def test_an_interrupt_is_one_line_and_130(lagjax, monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--method", "simplex"), "--method is 'simplex'; choose from auto, interior, highs, dual"),
+        (("--method", "simplex"), "--method is 'simplex'; choose from auto, interior, highs"),
         (("--selection", "corner"), "selection is 'corner'"),
         (("--progress", "loud"), "--progress is 'loud'"),
         (("--json", "."), "--json . is a folder"),

@@ -1,12 +1,12 @@
 """Programs that take long are heard of, at a modest rate; those that do not are not."""
 
 import time
-from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 from lagjax.cli.terminal import bars
+from lagjax.lp.progress import Step
 from lagjax.lp.watching import solving
 from lagjax.runs import progress
 from lagjax.runs import solving as module
@@ -18,19 +18,13 @@ from lagjax.runs.running import Running
 from lagjax.runs.solving import described, saying
 
 
-class Step(NamedTuple):
-    method: str
-    iteration: int
-    gap: float
-    aim: float
-
-
 STEPS = [(10.0, Step("interior", 1, 1e-1, 1e-9)), (14.0, Step("interior", 5, 1e-5, 1e-9))]
 
 
 def test_a_line_names_program_step_gap_and_time_left():
     assert described("OCC-LP(0) of 'desk' at load 0.6", 12.0, []) == "OCC-LP(0) of 'desk' at load 0.6: 12 s"
     assert described("P", 4.0, STEPS[:1]) == "P: interior iteration 1, gap 1.0e-01 (to 1e-09), 4 s"
+    assert described("P", 4.0, [(1.0, Step("highs", 0, np.nan, 1e-10))]) == "P: highs, 4 s"
     # four decades in 4 s, four to go
     assert described("P", 6.0, STEPS) == "P: interior iteration 5, gap 1.0e-05 (to 1e-09), 6 s, about 4 s left"
 
