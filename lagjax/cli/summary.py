@@ -135,9 +135,9 @@ def _signs(occ):
     shared = zero & (occ.tie_weight > 0)
     above, below = (occ.index > 0) & ~zero, (occ.index < 0) & ~zero
     yield (
-        "Index L(v, r) = s_vr - ell_v - E[D_v] q_r: LAG takes positive ones first, then zeros by their shares, then negative "
-        "ones, each from the top. A task that is not in the file: servers by s_r - E[D] q_r"
+        "Index L(v, r) = s_vr - ell_v - E[D_v] q_r: LAG takes positive ones first, then zeros by their shares, then negative"
     )
+    yield "ones, each from the top. For a task that is not in the file: servers by s_r - E[D] q_r, the largest first."
     yield (
         f"{occ.index.size:,} pairs: {above.sum():,} positive, {zero.sum():,} zero ({shared.sum():,} with a share), "
         f"{below.sum():,} negative; {occ.ties_undecided:,} undecided"

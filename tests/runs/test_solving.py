@@ -17,7 +17,6 @@ from lagjax.runs.record import Record
 from lagjax.runs.running import Running
 from lagjax.runs.solving import described, saying
 
-
 STEPS = [(10.0, Step("interior", 1, 1e-1, 1e-9)), (14.0, Step("interior", 5, 1e-5, 1e-9))]
 
 
