@@ -134,7 +134,7 @@ def describe(status: Status, unit: str) -> str:
         "solving": f"solving {status.said}",
     }.get(status.event, f"{100 * status.share:.0f}%")
     parts = [f"[{status.ended}/{status.jobs} cells, {100 * status.done / status.work:.0f}%] {status.job.name}: {what}"]
-    if status.rate is not None and status.event != "kept":
+    if status.rate is not None and status.event not in ("kept", "solving"):
         parts.append(f"{quantity(status.rate)} {unit}/s")
         if status.ended < status.jobs and status.left is not None:
             parts.append(f"{duration(status.left)} left")
