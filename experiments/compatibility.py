@@ -18,10 +18,10 @@ from tqdm import tqdm
 from lagjax.cli.terminal import use_all_cores
 from lagjax.compatibility import FAMILIES, certify, describe, jsq, measure
 from lagjax.compatibility.families import default_degree
-from lagjax.compatibility.report import LEGEND, comparison
+from lagjax.compatibility.report import comparison, legend
 from lagjax.plots.compatibility import plot_compatibility
 from lagjax.results import write_whole
-from lagjax.stats import estimate
+from lagjax.stats import estimate, ratio_of_means
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,16 +51,14 @@ def run(config, family, servers, degree, horizon):
 
 
 def beside(case, flexible):
-    """The largest difference of an occupancy from the flexible system's, in points, and of the queue length, in %, each ±."""
-    gap = estimate(100 * (case.occupancy.mean(axis=1) - flexible.occupancy.mean(axis=1))[:, None]).mean
-    level = int(np.argmax(np.abs(gap)))
-    halves = [100 * estimate(c.occupancy).ci95[level] for c in (case, flexible)]
-    base = flexible.queue_length.mean()
-    queue = [100 * estimate(c.queue_length).ci95 / base for c in (case, flexible)]
+    """The largest difference of an occupancy from the flexible system's, in points, and of the queue length, in %, each ± its
+    paired interval."""
+    gap = estimate(100 * (case.occupancy - flexible.occupancy))  # bundle by bundle: of equal numbers, from one seed
+    level = int(np.argmax(np.abs(gap.mean)))
+    queue = estimate(100 * ratio_of_means(case.queue_length, flexible.queue_length))
     return [
         case.graph.name, str(case.graph.num_servers), f"{case.graph.server_degree().mean():.0f}", f"{case.certificate.sigma:.3f}",
-        f"{gap[level]:+.2f} ±{np.hypot(*halves):.2f} (q_{level + 1})",
-        f"{100 * (case.queue_length.mean() / base - 1):+.2f} ±{np.hypot(*queue):.2f}",
+        f"{gap.mean[level]:+.2f} ±{gap.ci95[level]:.2f} (q_{level + 1})", f"{queue.mean - 100:+.2f} ±{queue.ci95:.2f}",
     ]  # fmt: skip
 
 
@@ -103,7 +101,7 @@ def main() -> None:
         out / "pictures" / "compatibility.png", lambda path: plot_compatibility(described).savefig(path, dpi=110)
     )
     page = PAGE.format(
-        config=config, jax=jax.__version__, legend=LEGEND, table=comparison(described), beside=markdown(rows),
+        config=config, jax=jax.__version__, legend=legend(described), table=comparison(described), beside=markdown(rows),
         degrees=markdown(by_degree),
     )  # fmt: skip
     write_whole(out / "compatibility.md", lambda path: Path(path).write_text(page, encoding="utf-8"))

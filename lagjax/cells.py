@@ -170,7 +170,7 @@ def _stood(kept, first, last) -> tuple[list[Sums], int, Pause | None, int]:
     return done, at, Pause(kept.head["events"], leaves), size
 
 
-_PLAIN = ("occ_ub", "occ_ub_0", "kiid_ub", "optimum", "occ_slope", "steps", "warmup", "device")
+_PLAIN = ("occ_ub", "occ_ub_0", "kiid_ub", "optimum", "optimum_occ_ub", "occ_slope", "steps", "warmup", "device")
 _ARRAYS = ("reward", "blocked", "assigned", "selection_matters")
 
 

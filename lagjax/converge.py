@@ -176,7 +176,7 @@ def _built(policy, instance, selection):
 ROW_KEYS = (
     "instance", "load", "copies", "dispatchers", "policy", "reward_per_step", "reward_ci95", "percent_of_occ_ub", "percent_ci95",
     "blocking", "occ_ub", "occ_ub_0", "kiid_ub", "steps", "replicas", "drift", "drift_ci95",
-    "percent_of_optimum", "optimal_reward",
+    "percent_of_optimum", "percent_of_optimum_ci95", "optimal_reward", "optimal_percent_of_occ_ub",
 )  # fmt: skip
 
 

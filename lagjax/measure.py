@@ -75,6 +75,7 @@ def measured(
     blocked = sums.blocked / arrivals
     check_served(blocked)
     occ_ub, slope = occ_bound(instance, float(blocked.mean()))
+    best = known_optimum(instance)
     return Cell(
         instance=instance,
         policies=tuple(policies),
@@ -84,7 +85,8 @@ def measured(
         occ_ub=occ_ub,
         occ_ub_0=occ_upper_bound(instance, 0.0),
         kiid_ub=solve_kiid(instance).objective if kiid else None,
-        optimum=known_optimum(instance),
+        optimum=None if best is None else best.reward,
+        optimum_occ_ub=None if best is None else best.occ_ub,
         occ_slope=slope,
         steps=round(arrivals / instance.total_rate) if steps is None else int(steps),
         warmup=round(warmup / instance.total_rate),

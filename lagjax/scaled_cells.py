@@ -23,7 +23,7 @@ from lagjax.results import check_served
 from lagjax.runs.job import Job, Watch, share
 from lagjax.runs.memory import free_bytes, pieces
 from lagjax.runs.record import Record, pack, unpack
-from lagjax.stats import estimate, percent_of_bound
+from lagjax.stats import estimate, percent_of_bound, ratio_of_means
 from lagjax.tune import named_policy
 
 TARGET = 0.25  # points: half-width of the 95% interval when the caller names no number of steps
@@ -206,7 +206,7 @@ def _measured(task, halves, steps, warmup) -> dict:
     """The numbers of a cell, and the reward of every replica."""
     instance, size = task.instance, task.size
     arrived = sum(half.arrived.sum(axis=0) for half in halves)
-    blocked = sum(half.blocked.sum(axis=0) for half in halves) / np.maximum(arrived, 1)
+    blocked = ratio_of_means(sum(half.blocked.sum(axis=0) for half in halves), arrived)
     check_served(blocked)
     bound, slope = occ_bound(instance, float(blocked.mean()))
 
@@ -216,9 +216,9 @@ def _measured(task, halves, steps, warmup) -> dict:
 
     rewards = per_copy(halves)
     reward, percent = estimate(rewards), estimate(percent_of_bound(rewards, blocked, bound, slope))
-    drift = estimate(100 * (per_copy(halves[1:]) - per_copy(halves[:1])) / bound)
-    best = known_optimum(instance) if size.copies == size.dispatchers == 1 else None
-    best = np.nan if best is None else best
+    drift = estimate(percent_of_bound(per_copy(halves[1:]) - per_copy(halves[:1]), blocked, bound, slope))
+    known = known_optimum(instance) if size.copies == size.dispatchers == 1 else None
+    best, beside = (np.nan, np.nan) if known is None else known
     kiid = solve_kiid(instance).objective if wants_kiid(task.kiid, instance, [task.policy.name]) else np.nan
     return {
         "reward_per_step": reward.mean, "reward_ci95": reward.ci95, "percent_of_occ_ub": percent.mean,
@@ -226,5 +226,6 @@ def _measured(task, halves, steps, warmup) -> dict:
         "drift": drift.mean, "drift_ci95": drift.ci95, "steps": float(steps), "warmup": float(warmup),
         "tasks": float(arrived.sum()), "load": round(instance.load, 9), "occ_ub_0": occ_upper_bound(instance, 0.0),
         "kiid_ub": kiid, "optimal_reward": best,
-        "percent_of_optimum": 100 * reward.mean / best, "reward": rewards,
+        "percent_of_optimum": 100 * reward.mean / best, "percent_of_optimum_ci95": 100 * reward.ci95 / best,
+        "optimal_percent_of_occ_ub": 100 * best / beside, "reward": rewards,
     }  # fmt: skip

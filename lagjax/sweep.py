@@ -45,6 +45,10 @@ def sweep(
     Every input is checked before the first simulation starts. A cell's programs are solved, and its policies made from them,
     when its turn comes, `tuned` on random numbers other than the sweep's.
 
+    Processes: JAX starts threads, which `os.fork` does not copy, so a process forked after anything was simulated is refused
+    (the start method "fork" of multiprocessing, which Linux had by default before Python 3.14); use "spawn". A script whose
+    `running` has workers does its work below `if __name__ == "__main__":`, since workers import it.
+
     Args:
       instances: with different names; their own loads are not used.
       loads: rho values in (0, 1 - k/R], or a function that gives those of an instance.
@@ -64,7 +68,7 @@ def sweep(
 
     Raises:
       InputError: an argument that cannot be used.
-      RunError: cells failed; the others are kept.
+      RunError: cells failed; the others are kept. Or this process was forked after JAX had started.
       SolverError: a program was not solved, and no folder keeps the other cells.
     """
     if steps is not None and not _positive_whole(steps):

@@ -79,7 +79,7 @@ def _with_interval(cell, policy):
 
 
 def _optimum(cell):
-    share = 100 * (cell.optimal_reward / cell.occ_ub).item()
+    share = cell.optimal_percent_of_occ_ub.item()
     return f"{share:.2f}" if np.isfinite(share) else "-"
 
 
@@ -116,7 +116,7 @@ def _beside(cell, instance, load, policy):
 
 LEGEND = (
     "Reward as % of OCC-UB = OPT(OCC-LP(B)) at the blocking B measured, ± half-width of the 95% interval; leads are paired.\n"
-    "optimum: the best that any policy can do, on the same scale, computed where the system is small enough.\n"
+    "optimum: the best that any policy can do, as % of OPT(OCC-LP(B)) at the exact B: exact, where the system is small enough.\n"
     "† the policy comes from an LP with more than one optimum here: --selection vertex, interior and canonical differ."
 )
 PUBLISHED_LEGEND = f"Published (Lag, Table 3) and (ours - published); * marks more than {TOLERANCE:g} points."

@@ -222,8 +222,9 @@ def test_percent_of_the_optimum_where_it_is_known():
     cell = data.sel(instance="priority", load=0.5)
     np.testing.assert_allclose(cell.optimal_reward, optimum(priority(0.5)).reward)
     np.testing.assert_allclose(cell.percent_of_optimum, 100 * cell.reward_per_step / cell.optimal_reward)
-    half = 100 * cell.reward_ci95 / cell.optimal_reward
-    assert abs(cell.percent_of_optimum.sel(policy="lag") - 100) < 3 * half.sel(policy="lag")
+    np.testing.assert_allclose(cell.percent_of_optimum_ci95, 100 * cell.reward_ci95 / cell.optimal_reward)
+    lag = cell.sel(policy="lag")
+    assert abs(lag.percent_of_optimum - 100) < 3 * lag.percent_of_optimum_ci95
     assert cell.percent_of_optimum.sel(policy="random") < 90
     assert "optimum" in percent_table(data, "priority")
     data = sweep([unfriendly()], loads=[0.5], policies=["lag"], steps=300, replicas=2)

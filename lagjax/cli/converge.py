@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from lagjax.cli import inputs
-from lagjax.cli.outputs import check_writable, give
+from lagjax.cli.outputs import give, places
 from lagjax.cli.running import AS_USUAL, RunOptions, begin, running
 from lagjax.cli.terminal import note
 from lagjax.converge import DEFAULT_COPIES, DEFAULT_REPLICAS
@@ -49,7 +49,9 @@ def converge(
     replicas: Annotated[int, typer.Option(help="Independent replicas.")] = DEFAULT_REPLICAS,
     steps: Annotated[
         int | None,
-        typer.Option(help=f"Steps per replica. [default: as many as bring the interval to ±{TARGET:g} points]"),
+        typer.Option(
+            help=f"Steps per replica. [default: as many as bring the half-width of the interval to {TARGET:g} points]"
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of all randomness.")] = 0,
     selection: inputs.Selection = "canonical",
@@ -76,6 +78,7 @@ def converge(
     from lagjax.converge import converge as run
     from lagjax.converge import rows, sizes_of
     from lagjax.plots import plot_convergence
+    from lagjax.plots.pictures import keep_picture
     from lagjax.results import save
     from lagjax.runs.files import clear_leftovers, write_whole
     from lagjax.tables import CONVERGENCE_LEGEND, convergence_table, kiid_note
@@ -88,8 +91,9 @@ def converge(
     listed = dispatchers if dispatchers == "sqrt" else inputs.whole_numbers("--dispatchers", dispatchers)
     sizes = sizes_of(inputs.whole_numbers("--copies", copies), listed)
     compared = inputs.policies_of(policies, ("lag",))
-    folder = out if out is not None else (None if json_file else DEFAULT_FOLDER)
-    check_writable(folder, json_file)
+    folder, json_file = places(
+        out, json_file, default=DEFAULT_FOLDER, writes=["converge.png", "table.txt", "converge.nc"], reads=inputs.files_of(files),
+    )  # fmt: skip
     with running(how, folder, "converge", "cells") as runs:
         data = run(
             chosen, sizes=sizes, policies=compared, steps=steps, replicas=replicas, seed=seed, selection=selection,
@@ -102,7 +106,7 @@ def converge(
     text = "\n\n".join([*tables, CONVERGENCE_LEGEND if skipped is None else f"{CONVERGENCE_LEGEND}\n{skipped}"])
     if folder is not None:
         clear_leftovers(folder)
-        write_whole(folder / "converge.png", lambda path: plot_convergence(data).savefig(path, dpi=150))
+        keep_picture(plot_convergence(data), folder / "converge.png")
         write_whole(folder / "table.txt", lambda path: Path(path).write_text(text + "\n", encoding="utf-8"))
         save(data, folder / "converge.nc")
     give(text, json_file, "converge", data, rows(data))

@@ -16,11 +16,13 @@ from lagjax import data
 from lagjax.cli.terminal import note
 from lagjax.errors import InputError
 from lagjax.gallery import GALLERY, gallery
+from lagjax.given import expanded
 from lagjax.instance import Instance
 from lagjax.tune import NAMES
 
 DEFAULT_LOADS = tuple(i / 10 for i in range(1, 10))
 _LOWEST_LOAD = 1e-3
+_SAMPLE = "sample:"
 GALLERY_NAMES = ", ".join(GALLERY)
 
 Scores = Annotated[
@@ -74,6 +76,27 @@ class FileOptions:
 
 
 NO_FILES = FileOptions()
+
+
+def files_of(files: FileOptions) -> list[tuple[str, Path]]:
+    """The files that the options read, each with its option."""
+    files = _at_home(files)
+    named = {"--scores": files.scores, "--durations": files.durations}
+    if files.service is not None and files.service.startswith(_SAMPLE):
+        path = files.service.removeprefix(_SAMPLE)
+        named["--service"] = Path(path if Path(path).is_file() else path.rpartition(":")[0])
+    return [(option, path) for option, path in named.items() if path is not None]
+
+
+def _at_home(files):
+    """The options with homes in the place of ~."""
+    paths: dict = {
+        name: expanded(path) for name in ("scores", "durations") if (path := getattr(files, name)) is not None
+    }
+    form, _, path = (files.service or "").strip().partition(":")
+    if f"{form}:" == _SAMPLE and path.strip():
+        paths["service"] = _SAMPLE + str(expanded(path.strip()))
+    return dataclasses.replace(files, **paths)
 
 
 def takes_files(command: Callable[..., None]) -> Callable[..., None]:
@@ -132,6 +155,7 @@ def instances(names: list[str], files: FileOptions, seed: int) -> list[Instance]
 
 
 def _from_files(files, seed):
+    files = _at_home(files)
     table = data.read_scores(
         files.scores,
         orientation=files.orientation,

@@ -9,7 +9,7 @@ import typer
 
 from lagjax.cli import inputs
 from lagjax.cli.naming import named_as_options
-from lagjax.cli.outputs import check_writable, give_page
+from lagjax.cli.outputs import give_page, places
 from lagjax.cli.running import Shown, check_shown
 from lagjax.cli.solving import solving_line
 from lagjax.cli.terminal import note
@@ -56,9 +56,10 @@ def solve(
     """
     from lagjax.cli.summary import payload, summary
     from lagjax.lp import solve_kiid
+    from lagjax.prices import FILES, save_solution
 
     check_shown(progress)
-    check_writable(out, json_file)
+    out, json_file = places(out, json_file, writes=FILES, reads=inputs.files_of(files))
     instance = inputs.one_instance(name, files, seed, "solve")
     instance = instance.with_load(load)
     if json_file and instance.scores.size > MOST_JSON:
@@ -72,12 +73,10 @@ def solve(
     shown = small if table is None else table
     text = summary(instance, occ, asked=method, kiid=bound, table=shown)
     if out is not None:
-        from lagjax.prices import save_solution
-
-        written = save_solution(out, instance, occ)
+        save_solution(out, instance, occ)
     give_page(text, json_file, lambda: payload(instance, occ, bound))
     if out is not None:
-        note(f"written: {out}/ ({', '.join(written)})")
+        note(f"written: {out}/ ({', '.join(FILES)})")
 
 
 def _solved(instance, blocking, selection, method, gap):

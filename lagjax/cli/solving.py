@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from lagjax.cli import interrupts
 from lagjax.cli.terminal import note, text_line
 
 
@@ -20,6 +21,7 @@ def solving_line(shown: str = "auto", place: int = 0) -> Iterator[None]:
     """
     from lagjax.runs.solving import saying
 
+    interrupts.begin_work()
     shown = shown_as(shown)
     if shown == "none":
         yield

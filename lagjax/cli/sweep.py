@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +9,7 @@ from typing import Annotated
 import typer
 
 from lagjax.cli import inputs
-from lagjax.cli.outputs import check_writable, give
+from lagjax.cli.outputs import give, places
 from lagjax.cli.running import AS_USUAL, RunOptions, begin, running
 from lagjax.cli.terminal import note
 from lagjax.measure import DEFAULT_ARRIVALS
@@ -63,14 +62,15 @@ def sweep(
     """
     begin(how)
     from lagjax.plots import plot_load_sweep
+    from lagjax.plots.pictures import keep_picture
     from lagjax.results import rows, save
     from lagjax.runs.files import clear_leftovers, write_whole
     from lagjax.sweep import sweep as run
 
     chosen = inputs.instances(names or [], files, seed)
     at, compared = inputs.loads_of(loads), inputs.policies_of(policies, DEFAULT_POLICIES, SINGLE_NAMES)
-    folder = out if out is not None else (None if json_file else DEFAULT_FOLDER)
-    check_writable(folder, json_file)
+    written = [*(f"{instance.name}.png" for instance in chosen), "table.txt", "sweep.nc"]
+    folder, json_file = places(out, json_file, default=DEFAULT_FOLDER, writes=written, reads=inputs.files_of(files))
     with running(how, folder, "sweep", "arrivals") as runs:
         data = run(
             chosen,
@@ -91,8 +91,7 @@ def sweep(
     if folder is not None:
         clear_leftovers(folder)
         for instance in data.instance.values:
-            figure = plot_load_sweep(data, instance)
-            write_whole(folder / f"{instance}.png", functools.partial(figure.savefig, dpi=150))
+            keep_picture(plot_load_sweep(data, instance), folder / f"{instance}.png")
         write_whole(folder / "table.txt", lambda path: Path(path).write_text(text + "\n", encoding="utf-8"))
         save(data, folder / "sweep.nc")
     give(text, json_file, "sweep", data, rows(data))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 
 from lagjax.compatibility.graph import Graph, check_size, graph_of
 from lagjax.errors import InputError
+from lagjax.given import expanded, printable
 
 
 def read_graph(path, servers: int | None = None, types: int | None = None) -> Graph:
@@ -19,8 +18,9 @@ def read_graph(path, servers: int | None = None, types: int | None = None) -> Gr
     Raises:
       InputError: no such file, a line that is no pair, a pair twice, a number out of range, or a type without a server.
     """
+    path = expanded(path)
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; give an edge list or one of the graph families") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -49,4 +49,4 @@ def read_graph(path, servers: int | None = None, types: int | None = None) -> Gr
     check_size(servers, types)
     table = table[np.argsort(table[:, 0], kind="stable")]
     cuts = np.searchsorted(table[:, 0], np.arange(1, types))
-    return graph_of(Path(path).stem, np.split(table[:, 1], cuts), servers)
+    return graph_of(printable("graph", path.stem), np.split(table[:, 1], cuts), servers)

@@ -17,7 +17,7 @@ from lagjax.loss_routing.simulate import simulate_routing
 from lagjax.loss_routing.splitting import split_loss
 from lagjax.loss_routing.system import System
 from lagjax.results import provenance
-from lagjax.stats import estimate
+from lagjax.stats import estimate, ratio_of_means
 
 DEFAULT_ARRIVALS = 20_000
 DEFAULT_REPLICAS = 1024
@@ -112,10 +112,8 @@ def _cell(system, policies, counts, exact_states):
     known = seen >= needed(loss.shape[1])
     rate, drift = estimate(loss), estimate(second - first)
     difference = estimate(loss[:, None] - loss[None])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = rate.mean[:, None] / rate.mean[None]
-        # To first order, what each replica adds to the ratio (the delta method).
-        ratio_ci = estimate((loss[:, None] - ratio[..., None] * loss[None]) / rate.mean[None, :, None]).ci95
+    with np.errstate(invalid="ignore"):  # where no loss was seen
+        ratio = estimate(ratio_of_means(loss[:, None], loss[None]))
     both = known[:, None] & known[None]
     exact = _exact(system, policies, exact_states)
     by_policy = {
@@ -124,7 +122,7 @@ def _cell(system, policies, counts, exact_states):
     }  # fmt: skip
     by_pair = {
         "difference": difference.mean, "difference_ci95": np.where(both, difference.ci95, np.nan),
-        "ratio": np.where(both, ratio, np.nan), "ratio_ci95": np.where(both, ratio_ci, np.nan),
+        "ratio": np.where(both, ratio.mean, np.nan), "ratio_ci95": np.where(both, ratio.ci95, np.nan),
     }  # fmt: skip
     single = {
         "traffic": system.traffic, "loss_lower_bound": relaxation_bounds(system).loss, "optimal_loss": exact["optimal"],

@@ -48,8 +48,10 @@ SELECTIONS = ("canonical", "interior", "vertex")
 ZERO_TOLERANCE = 1e-9  # a reduced value this small relative to max s_vr is zero; polished ones err by 1e-14
 RESIDUAL_AIM = 1e-9  # relative residuals with which a solution is taken at once; usual ones are 1e-15
 RESIDUAL_TOLERANCE = 1e-7  # largest accepted; needed when rates or scores differ by many orders of magnitude
-BOUNDARY = 1e-4  # relative room in the demand below which the face is taken from a slightly lower demand
-_LIMIT_STEPS = (1e-3, 2e-4)  # relative decreases of the demand that are tried
+BOUNDARY = (
+    1e-9  # relative room in the demand below which there is one point, and the prices are those of a lower demand
+)
+_LIMIT_STEPS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7)  # relative decreases of the demand that are tried
 _TRY_PARTITION = 1e-7  # complementarity from which partitions are tried
 _TRY_AGAIN = 0.03  # decrease of the complementarity until the next trial
 _CLEAR = 1e-6  # a face in which slack or multiplier of every inequality is at least this is taken at once
@@ -140,7 +142,7 @@ def _select(program, selection, progress, start):
 
     def solved():
         if program.coupled and room(program) < BOUNDARY:
-            optimum = _near_boundary(program, selection, progress)
+            optimum = _at_boundary(program, selection, progress)
         elif selection == "vertex":
             optimum = _corner(program, select(program, "canonical", progress, start), progress)
         else:
@@ -154,10 +156,10 @@ def _select(program, selection, progress, start):
 
 def _centre(program, progress=None):
     left, attempt, found = np.inf, _TRY_PARTITION, []
-    for iteration, (point, left) in enumerate(interior.path(program), 1):
+    for iteration, (point, left, last) in enumerate(_with_last(interior.path(program)), 1):
         if progress is not None:
             progress(Step("interior", iteration, left, interior.ENOUGH))
-        if left > attempt:
+        if left > attempt and not last:
             continue
         attempt = left * _TRY_AGAIN
         inside = point.w, point.idle, point.spare, point.type_price / program.rate, point.server_price
@@ -175,6 +177,17 @@ def _centre(program, progress=None):
     if exact:
         return max(exact, key=lambda optimum: _clearness(program, optimum))
     return _accepted(program, min(found, key=lambda optimum: max(optimum.residuals)))
+
+
+def _with_last(steps):
+    """Every step with whether it is the last one."""
+    before = None
+    for step in steps:
+        if before is not None:
+            yield *before, False
+        before = step
+    if before is not None:
+        yield *before, True
 
 
 def _face_centre(program, face, w, idle, spare, price, server_price):
@@ -255,26 +268,19 @@ def _symmetric(program, primal, dual):
     return mean(w), mean(idle), price, mean(server_price), np.where(zero, 0.0, mean(reduced))
 
 
-def _near_boundary(program, selection, progress):
-    """The optimum between the only point of the largest demand and one of slightly lower demand."""
-    num_servers = program.scores.shape[1]
-    even = 1 / (1 + program.occupancy.sum())
-    largest = even * num_servers
+def _at_boundary(program, selection, progress):
+    """The only feasible point, with the prices of slightly lower demands, where no index is below zero."""
+    even, num_servers = 1 / (1 + program.occupancy.sum()), program.scores.shape[1]
     for step in _LIMIT_STEPS:
-        near = select(dataclasses.replace(program, demand=largest * (1 - step)), selection, progress)
-        if near.reduced.min() >= 0:
+        near = dataclasses.replace(program, demand=even * num_servers * (1 - step))
+        prices = _centre(near, progress)
+        if selection == "vertex":
+            prices = _corner(near, prices, progress)
+        if prices.reduced.min() >= 0:
             break
-    part = max(0.0, (1 - program.demand / largest) / step)
-    w, idle = even + part * (near.w - even), even + part * (near.idle - even)
-    if selection != "vertex" and part > 0:
-        face = _face(program, near)
-        prices = PriceFace(program, face, near.price, near.server_price)
-        centre = primal_centre(program, face, w, idle, np.zeros_like(near.price), prices.dependent)
-        if centre is not None:
-            w, idle = _symmetric(program, centre, (near.price, near.server_price, near.reduced))[:2]
-    optimum = certify(program, w, idle, near.price, near.server_price, near.reduced)
-    optimum = dataclasses.replace(optimum, dimensions=near.dimensions, iterations=near.iterations)
-    return _accepted(program, optimum)
+    w, idle = np.full(program.scores.shape, even), np.full(num_servers, even)
+    optimum = certify(program, w, idle, prices.price, prices.server_price, prices.reduced)
+    return _accepted(program, dataclasses.replace(optimum, dimensions=prices.dimensions, iterations=prices.iterations))
 
 
 def certify(program: Program, w, idle, price, server_price, reduced) -> Optimum:

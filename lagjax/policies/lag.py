@@ -7,7 +7,7 @@ import numpy as np
 from lagjax.errors import InputError
 from lagjax.instance import Instance
 from lagjax.lp.occ import OccSolution
-from lagjax.policies.table import TIE_TOLERANCE, Policy, make_policy, tie_groups
+from lagjax.policies.table import TIE_TOLERANCE, Policy, close_calls, make_policy, tie_groups
 
 
 def lag(instance: Instance, solution: OccSolution) -> Policy:
@@ -16,7 +16,8 @@ def lag(instance: Instance, solution: OccSolution) -> Policy:
     Per type, servers of positive index go one by one in decreasing index (group P), then those of zero index
     and positive tie weight as one capped tier shared by weight (group T), then the rest in decreasing index
     (group N). Ties go by server order. Indices within TIE_TOLERANCE of each other, relative to max s_vr, are
-    ties; so are weights, which are then made equal, and a weight below TIE_TOLERANCE is zero.
+    ties; so are weights, which are then made equal, and a weight below TIE_TOLERANCE is zero. What lies near these
+    tolerances is counted in the policy's notes.
 
     Args:
       instance: the system.
@@ -28,10 +29,13 @@ def lag(instance: Instance, solution: OccSolution) -> Policy:
     shape = (instance.num_types, instance.num_servers)
     if solution.index.shape != shape:
         raise InputError(f"solution has an index of shape {solution.index.shape}; the instance has {shape}")
-    return lag_policy(solution.index, solution.tie_weight, solution.zero_tolerance, float(np.max(instance.scores)))
+    zero, undecided = solution.zero_tolerance, solution.ties_undecided
+    return lag_policy(solution.index, solution.tie_weight, zero, float(np.max(instance.scores)), undecided)
 
 
-def lag_policy(index: np.ndarray, tie_weight: np.ndarray, zero: float, largest_score: float) -> Policy:
+def lag_policy(
+    index: np.ndarray, tie_weight: np.ndarray, zero: float, largest_score: float, undecided: int = 0
+) -> Policy:
     """LAG's tiers from an index table; see `lag`.
 
     Args:
@@ -39,6 +43,7 @@ def lag_policy(index: np.ndarray, tie_weight: np.ndarray, zero: float, largest_s
       tie_weight: (V, R) w_vr, shares of the servers whose index is zero.
       zero: an index this small is zero.
       largest_score: max s_vr.
+      undecided: pairs of which it is not known that their index is zero.
     """
     scale = largest_score or 1.0
     weight = _equalised(tie_weight)
@@ -51,7 +56,15 @@ def lag_policy(index: np.ndarray, tie_weight: np.ndarray, zero: float, largest_s
         order = np.lexsort((servers, groups[v], stage[v]))
         alone = stage[v, order] != 1
         tier[v, order] = np.cumsum(alone | np.r_[True, alone[:-1]]) - 1
-    return make_policy("lag", tier, np.where(shared, weight, 1.0), "capped")
+    notes = []
+    if undecided:
+        notes.append(f"{undecided} pairs within {zero:.1e} of index zero count as zero, but may not be")
+    close = close_calls(index, TIE_TOLERANCE * scale) + close_calls(np.where(shared, weight, 0.0), TIE_TOLERANCE)
+    if close:
+        notes.append(
+            f"{close} pairs of servers are so nearly equal for a type that other round-off could change their order"
+        )
+    return make_policy("lag", tier, np.where(shared, weight, 1.0), "capped", notes)
 
 
 def _equalised(weight):

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from lagjax.errors import InputError
+from lagjax.given import expanded
 from lagjax.instance import Instance
 from lagjax.lp import OccSolution
 from lagjax.policies import Policy
@@ -18,11 +19,12 @@ from lagjax.runs.files import clear_leftovers, write_bytes, write_whole
 
 FORMAT = 1  # of the files; a later one may hold what this one cannot read
 NPZ, ABOUT = "solution.npz", "about.json"
+FILES = (*NAMES, ABOUT, NPZ)
 _AGAIN = "write it again with lagjax solve --out"
 
 
-def save_solution(folder: str | Path, instance: Instance, solution: OccSolution) -> tuple[str, ...]:
-    """Writes index.csv, shares.csv, tasks.csv, servers.csv, about.json and solution.npz, each whole or not at all.
+def save_solution(folder: str | Path, instance: Instance, solution: OccSolution) -> None:
+    """Writes the files of `FILES`, each whole or not at all.
 
     Ids are the instance's own. about.json and solution.npz carry a checksum of all that is in the csv, so that a folder in which
     files of two solutions have mixed is never read.
@@ -32,13 +34,10 @@ def save_solution(folder: str | Path, instance: Instance, solution: OccSolution)
       instance: that was solved.
       solution: of OCC-LP(B) on it.
 
-    Returns:
-      Names of the files.
-
     Raises:
       InputError: a file cannot be written, or the solution is of another shape.
     """
-    folder, page = Path(folder), stored(instance, solution)
+    folder, page = expanded(folder), stored(instance, solution)
     if solution.index.shape != instance.scores.shape:
         raise InputError(
             f"solution has an index of shape {solution.index.shape}; the instance has {instance.scores.shape}"
@@ -50,7 +49,6 @@ def save_solution(folder: str | Path, instance: Instance, solution: OccSolution)
     held: dict = {"about": json.dumps(head), "tasks": np.array(page.tasks), "servers": np.array(page.servers), **arrays}
     write_whole(folder / NPZ, lambda temporary: np.savez(temporary, **held))
     clear_leftovers(folder)
-    return *NAMES, ABOUT, NPZ
 
 
 def read_solution(path: str | Path) -> Stored:
@@ -62,7 +60,7 @@ def read_solution(path: str | Path) -> Stored:
     Raises:
       InputError: there is none, it was damaged or altered, it is something else, or a later version wrote it.
     """
-    path = Path(path)
+    path = expanded(path)
     try:
         head, *content = _read_folder(path) if path.is_dir() else _read_npz(path)
         if head["format"] > FORMAT:

@@ -44,7 +44,7 @@ class Stored:
     def policy(self) -> Policy:
         """LAG by this solution: the policy that `lag` makes of the instance, bit for bit."""
         s = self.solution
-        return lag_policy(s.index, s.tie_weight, s.zero_tolerance, self.largest_score)
+        return lag_policy(s.index, s.tie_weight, s.zero_tolerance, self.largest_score, s.ties_undecided)
 
     def rank(self, scores, mean_duration: float) -> np.ndarray:
         """Servers in the order in which LAG would ask them for a task that is not in the file, the best first.

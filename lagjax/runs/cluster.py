@@ -20,6 +20,7 @@ from queue import Empty, SimpleQueue
 from lagjax.errors import InputError, RunError
 from lagjax.runs.choice import choose
 from lagjax.runs.folder import find_folder
+from lagjax.runs.guard import check_guarded
 from lagjax.runs.job import NOWHERE, Job, Watch
 from lagjax.runs.record import pack, unpack
 from lagjax.runs.running import ATTEMPTS, HOPELESS, Failure
@@ -208,6 +209,7 @@ def _client(running, folder):
         with client:
             yield client, lambda: None
         return
+    check_guarded()
     with (
         tempfile.TemporaryDirectory(prefix="workers-", dir=None if folder is None else folder.path) as scratch,
         _local_cluster(running.workers, scratch) as cluster,
@@ -238,9 +240,7 @@ def _local_cluster(workers, scratch):
                 break
             except RuntimeError as error:  # a worker was killed while it started
                 if attempt == STARTS - 1:
-                    raise RunError(
-                        f"{workers} Dask workers do not start here ({error}); run without --workers"
-                    ) from None
+                    raise RunError(f"{workers} Dask workers do not start here ({error}); run without workers") from None
         with cluster:
             yield cluster
 

@@ -6,7 +6,9 @@ import functools
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 
+from lagjax.engine.fork import check_not_forked
 from lagjax.errors import RunError
+from lagjax.given import expanded
 from lagjax.runs.cluster import over_dask
 from lagjax.runs.folder import INSIDE, Folder, find_folder, open_folder
 from lagjax.runs.job import NOWHERE, Job, Watch
@@ -26,8 +28,11 @@ def execute(jobs: Sequence[Job], configuration: dict, running: Running) -> list[
 
     Raises:
       InputError: the folder cannot be used; see `open_folder`.
-      RunError: jobs failed twice; all others are finished and kept.
+      RunError: jobs failed twice; all others are finished and kept. Or this process was forked after JAX had started.
     """
+    if running.out is not None:
+        running = running._replace(out=expanded(running.out))
+    check_not_forked()
     team = running.team
     results: dict[str, Record] = {}
     failures: dict[str, str] = {}

@@ -107,7 +107,10 @@ def _enter(path, out, configuration, command, warn):
         )
     if manifest is None:
         page = {"hash": run, "command": list(command), "configuration": configuration}
-        write_bytes(path / MANIFEST, (json.dumps(page, indent=1, ensure_ascii=False) + "\n").encode())
+        text = json.dumps(page, indent=1, ensure_ascii=False) + "\n"
+        write_bytes(
+            path / MANIFEST, text.encode(errors="backslashreplace")
+        )  # JSON's escapes, for bytes that are no text
     return run
 
 

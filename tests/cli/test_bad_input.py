@@ -21,6 +21,8 @@ CASES = [
     ("unknown selection", (*SWEEP, "--selection", "corner"), None, "corner"),
     ("load zero", ("sweep", "priority", "--loads", "0"), None, "load 0 of instance 'priority'"),
     ("load negative", ("sweep", "priority", "--loads", "-0.5"), None, "load -0.5"),
+    ("load too small", ("converge", "priority", "--load", "5e-324"), None, "choose a load from"),
+    ("load too small for the sweep", ("sweep", "priority", "--loads", "5e-324"), None, "to 0.875"),
     ("load too large", ("sweep", "priority", "--loads", "0.9"), None, "0.875"),
     ("load not a number", ("sweep", "priority", "--loads", "0.1,abc"), None, "'abc' is not a number"),
     ("load nan", ("sweep", "priority", "--loads", "nan"), None, "'nan' is not a number"),
