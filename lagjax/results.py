@@ -36,14 +36,14 @@ class Cell(NamedTuple):
       reward: (P, B) reward per step.
       blocked: (B,) fraction of tasks lost, the same under every policy.
       assigned: (P, V, R) servers given per step, by task type and server, mean over replicas.
-      occ_ub, occ_ub_0, kiid_ub: OPT(OCC-LP(B_hat)), OPT(OCC-LP(0)), OPT(KIID), reward per step.
+      occ_ub, occ_ub_0, kiid_ub: OPT(OCC-LP(B_hat)), OPT(OCC-LP(0)), OPT(KIID) (None where skipped), reward per step.
       optimum, optimum_occ_ub: reward per step of the best policy, and OPT(OCC-LP(B)) at the exact blocking B beside which
         it stands; None where the optimum is not known (`lagjax.exact.known_optimum`).
       occ_slope: d OPT(OCC-LP(B)) / dB at B_hat.
       steps, warmup: steps counted and dropped per replica.
       drift, drift_ci95: (P,) second half of what was counted less the first, in points of occ_ub; NaN where there are no halves.
       stationary: (P,) whether nothing is left of the empty start: 1 yes, 0 no, NaN not known (see `lagjax.stats.start`).
-      selection_matters: (P,) whether the LP that made a policy has several optima that make different ones.
+      selection_matters: (P,) whether the LP that made a policy has several optima that make different ones; NaN where unknown.
       device: what simulated it.
     """
 
@@ -54,7 +54,7 @@ class Cell(NamedTuple):
     assigned: np.ndarray
     occ_ub: float
     occ_ub_0: float
-    kiid_ub: float
+    kiid_ub: float | None
     optimum: float | None
     optimum_occ_ub: float | None
     occ_slope: float
@@ -106,11 +106,12 @@ def _cell_dataset(cell):
     percent = percent_of_bound(cell.reward, cell.blocked, cell.occ_ub, cell.occ_slope)
     reward, share, blocking = estimate(cell.reward), estimate(percent), estimate(cell.blocked)
     optimum = np.nan if cell.optimum is None else cell.optimum
+    kiid = np.nan if cell.kiid_ub is None else cell.kiid_ub
     optimum_occ_ub = np.nan if cell.optimum_occ_ub is None else cell.optimum_occ_ub
     difference = estimate(percent[:, None] - percent[None])
     per_cell = {
         "blocking": blocking.mean, "blocking_ci95": blocking.ci95, "occ_ub": cell.occ_ub, "occ_ub_0": cell.occ_ub_0,
-        "kiid_ub": cell.kiid_ub, "optimal_reward": optimum, "optimal_percent_of_occ_ub": 100 * optimum / optimum_occ_ub,
+        "kiid_ub": kiid, "optimal_reward": optimum, "optimal_percent_of_occ_ub": 100 * optimum / optimum_occ_ub,
         "steps": float(cell.steps), "warmup": float(cell.warmup),
     }  # fmt: skip
     per_policy = {

@@ -177,5 +177,15 @@ def convergence_lines(data: xr.Dataset, instance: str, beside_published: bool) -
     return header, lines
 
 
+def kiid_note(data: xr.Dataset, choice: str) -> str | None:
+    """Says of which instances OPT(KIID) was left out, and why: what `choice` of `lagjax.reference.KIID` asked for."""
+    skipped = data.kiid_ub.isnull() & data.occ_ub.notnull()
+    names = [str(name) for name in data.instance.values if skipped.sel(instance=name).any()]
+    if not names:
+        return None
+    why = "as asked" if choice == "never" else "it costs more than the rest, and --kiid always solves it"
+    return f"kiid skipped: no OPT(KIID), a line for reference, for {', '.join(names)} ({why})"
+
+
 def _plus_minus(mean, half):
     return f"{mean.item():.2f}" + ("" if np.isnan(half.item()) else f" ±{half.item():.2f}")

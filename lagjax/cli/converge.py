@@ -55,6 +55,7 @@ def converge(
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of all randomness.")] = 0,
     selection: inputs.Selection = "canonical",
+    kiid: inputs.Kiid = "auto",
     start: Annotated[str, typer.Option(help="warm (the fluid fixed point) or empty.")] = "warm",
     out: Annotated[
         Path | None,
@@ -80,7 +81,7 @@ def converge(
     from lagjax.plots.pictures import keep_picture
     from lagjax.results import save
     from lagjax.runs.files import clear_leftovers, write_whole
-    from lagjax.tables import CONVERGENCE_LEGEND, convergence_table
+    from lagjax.tables import CONVERGENCE_LEGEND, convergence_table, kiid_note
 
     given = names or ([] if files.scores is not None else list(DEFAULT_INSTANCES))
     chosen = [
@@ -96,7 +97,7 @@ def converge(
     with running(how, folder, "converge", "cells") as runs:
         data = run(
             chosen, sizes=sizes, policies=compared, steps=steps, replicas=replicas, seed=seed, selection=selection,
-            start=start, running=runs,
+            start=start, kiid=kiid, running=runs,
         )  # fmt: skip
     if runs.team.process != 0:
         return  # process 0 writes and prints
@@ -106,7 +107,8 @@ def converge(
         moving, "use more --steps" + ("" if steps is None else ", or none: the warm-up then grows as need be")
     )
     tables = [f"{name}\n{convergence_table(data, name, files.scores is None)}" for name in data.instance.values]
-    text = "\n\n".join([*tables, CONVERGENCE_LEGEND])
+    skipped = kiid_note(data, kiid)
+    text = "\n\n".join([*tables, CONVERGENCE_LEGEND if skipped is None else f"{CONVERGENCE_LEGEND}\n{skipped}"])
     if folder is not None:
         clear_leftovers(folder)
         keep_picture(plot_convergence(data), folder / "converge.png")

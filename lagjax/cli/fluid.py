@@ -10,6 +10,7 @@ import typer
 
 from lagjax.cli import inputs
 from lagjax.cli.outputs import places
+from lagjax.cli.solving import solving_line
 from lagjax.cli.terminal import note, progress_bar, say, use_all_cores
 from lagjax.errors import InputError
 from lagjax.policies import POLICIES
@@ -61,7 +62,7 @@ def fluid(
         out, "-" if as_json else None, default=DEFAULT_FOLDER, writes=["fluid.png", "fluid.json", "report.txt"],
         reads=inputs.files_of(files),
     )  # fmt: skip
-    with progress_bar("fluid", unit="steps") as progress:
+    with progress_bar("fluid", unit="steps") as progress, solving_line(place=1):
         report = verify(instance, policy, selection=selection, starts=starts, steps=steps, seed=seed, progress=progress)
     text = describe(report)
     if folder is not None:

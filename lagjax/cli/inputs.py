@@ -52,6 +52,11 @@ Conflicts = Annotated[
 Normalise = Annotated[bool, typer.Option("--normalise", help="Rescale the scores of the whole file to [0, 1].")]
 Selection = Annotated[str, typer.Option(help="Which LP optimum makes the policies: canonical, vertex or interior.")]
 
+Kiid = Annotated[
+    str,
+    typer.Option(help="The reference line OPT(KIID): always, never, or auto: not where it costs more than the rest."),
+]
+
 
 @dataclasses.dataclass(frozen=True)
 class FileOptions:

@@ -6,7 +6,7 @@ import json
 import os
 import stat
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from lagjax.cli.terminal import note, say
@@ -19,12 +19,17 @@ MOST_NAMED = 3  # figures that a warning names
 
 def give(text: str, json_file: str | None, command: str, data, rows: list[dict]) -> None:
     """Prints the tables and writes the rows as JSON if asked; with "-" only the JSON is printed."""
-    from lagjax.results import write_whole
+    head = {"command": command, "seed": int(data.attrs["seed"]), "selection": data.attrs["selection"]}
+    head |= {"versions": json.loads(data.attrs["versions"]), "device": data.attrs["device"]}
+    give_page(text, json_file, lambda: {**head, "rows": rows})
+
+
+def give_page(text: str, json_file: str | None, content: Callable[[], dict]) -> None:
+    """Prints a text and writes what `content` makes as JSON if asked; with "-" only the JSON is printed."""
+    from lagjax.runs.files import write_whole
 
     if json_file:
-        head = {"command": command, "seed": int(data.attrs["seed"]), "selection": data.attrs["selection"]}
-        head |= {"versions": json.loads(data.attrs["versions"]), "device": data.attrs["device"]}
-        page = json.dumps({**head, "rows": rows}, indent=1)
+        page = json.dumps(content(), indent=1)
         if json_file == "-":
             say(page)
             return

@@ -42,6 +42,7 @@ def sweep(
     replicas: Annotated[int, typer.Option(help="Independent replicas.")] = DEFAULT_REPLICAS,
     seed: Annotated[int, typer.Option(help="Seed of all randomness.")] = 0,
     selection: inputs.Selection = "canonical",
+    kiid: inputs.Kiid = "auto",
     out: Annotated[
         Path | None,
         typer.Option(help=f"Folder for table, plots and sweep.nc. [default: {DEFAULT_FOLDER}, unless --json is given]"),
@@ -79,6 +80,7 @@ def sweep(
             replicas=replicas,
             seed=seed,
             selection=selection,
+            kiid=kiid,
             running=runs,
         )
     if runs.team.process != 0:
@@ -88,7 +90,7 @@ def sweep(
     found = rows(data)
     moving = [f"{r['policy']} on {r['instance']} at load {r['load']:g}" for r in found if r["stationary"] is False]
     warn_of_start(moving, "use more --steps")
-    text = render(data, beside_published=files.scores is None)
+    text = render(data, files.scores is None, kiid)
     if folder is not None:
         clear_leftovers(folder)
         for instance in data.instance.values:
@@ -113,9 +115,9 @@ def _policy_notes(data, most=5):
     return said[:most] + more
 
 
-def render(data, beside_published: bool) -> str:
+def render(data, beside_published: bool, kiid: str = "auto") -> str:
     """Returns the tables of all instances; with `beside_published` also the paper's numbers, where it has some."""
-    from lagjax.tables import LEGEND, PUBLISHED_LEGEND, percent_table, published_table
+    from lagjax.tables import LEGEND, PUBLISHED_LEGEND, kiid_note, percent_table, published_table
 
     parts = []
     for instance in data.instance.values:
@@ -124,4 +126,5 @@ def render(data, beside_published: bool) -> str:
         if published is not None:
             parts.append(f"{instance}, published\n{published}")
     legend = LEGEND + ("\n" + PUBLISHED_LEGEND if any(", published" in part for part in parts) else "")
-    return "\n\n".join([*parts, legend])
+    skipped = kiid_note(data, kiid)
+    return "\n\n".join([*parts, legend if skipped is None else f"{legend}\n{skipped}"])

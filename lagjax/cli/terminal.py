@@ -46,6 +46,27 @@ def progress_bar(what: str, unit: str = "arrivals") -> Iterator[Callable[[int, i
 
 
 @contextmanager
+def text_line(place: int = 0) -> Iterator[Callable[[str], None]]:
+    """Yields `show(text)`: a line on a terminal, so many below the first bar, that is gone at the end and with ""."""
+    line: tqdm | None = None
+
+    def show(text):
+        nonlocal line
+        if text and line is None:
+            line = tqdm(bar_format="{desc}", leave=False, position=place)
+        if line is not None:
+            line.set_description_str(text)
+        if line is not None and not text:
+            line.close()
+            line = None
+
+    try:
+        yield show
+    finally:
+        show("")
+
+
+@contextmanager
 def bars(what: str, unit: str, shown: bool = True) -> Iterator[Callable]:
     """Yields a view of a run (see `lagjax.runs.progress`): a bar for all of it and one for the cell that moved last.
 
@@ -77,10 +98,14 @@ def _two_bars(stack, what, unit):
             stack.enter_context(chosen(desc=d, unit=unit, unit_scale=True, leave=False, position=i))
             for i, d in enumerate((what, ""))
         )
+    show = stack.enter_context(text_line(2))
     current, before = "", 0.0
 
     def view(status):
         nonlocal current, before
+        if status.event in ("solving", "solved"):
+            show(status.said)  # a program's name says whose it is
+            return
         whole.total = status.work
         if status.event == "kept":
             before += status.job.work

@@ -8,7 +8,8 @@ from typing import ParamSpec, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-_Given, _Returned = ParamSpec("_Given"), TypeVar("_Returned")
+_Given = ParamSpec("_Given")
+_Returned = TypeVar("_Returned")
 
 
 @functools.cache

@@ -78,15 +78,14 @@ def primal_centre(program: Program, face: Face, w, idle, spare, dependent):
         inverse_idle = np.where(face.idle, 1 / (logs_of_idle / some_idle**2 + kept), 0.0)
         system = NewtonSystem(a, Curvature(inverse_w, follow, inverse_idle, spare**2), dependent)
         gaps = program.demand - w.sum(1) - spare, 1 - idle - a @ w
-        moves = system.solve(
+        dw, d_idle, d_spare = system.solve(
             np.where(face.free, 1 / some_w - 1 / up, np.where(follows, 1 / some_w, 0.0)),
             face.idle * (logs_of_idle / some_idle + ((face.free / up).sum(0) if coupled else 0.0)),
             face.spare / some_spare,
             *gaps,
         )[:3]
         for _ in range(_CORRECTIONS):
-            moves = system.correct(*moves, *gaps)
-        dw, d_idle, d_spare = moves
+            dw, d_idle, d_spare = system.correct(dw, d_idle, d_spare, *gaps)
         d_up = np.where(face.free, (d_idle if coupled else 0.0) - dw, 0.0)
         drops = np.concatenate([x.ravel() for x in (dw / some_w, d_up / up, d_idle / some_idle, d_spare / some_spare)])
         step = min(1.0, 0.9 / max(1e-300, -drops.min()))

@@ -10,6 +10,7 @@ from lagjax.instance import Instance
 from lagjax.lp.program import kiid_program
 from lagjax.lp.progress import Progress
 from lagjax.lp.selection import check_selection, select
+from lagjax.lp.watching import solving
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -59,7 +60,9 @@ def solve_kiid(instance: Instance, selection: str = "canonical", *, progress: Pr
       SolverError: the solution missed the stated residuals.
     """
     program = kiid_program(instance)
-    best = select(program, check_selection(selection), progress)
+    check_selection(selection)
+    with solving(f"KIID LP of '{instance.name}' at load {instance.load:.4g}", progress) as tell:
+        best = select(program, selection, tell)
     assigned = program.rate[:, None] * best.w
     vanishing = np.zeros_like(assigned)
     if selection == "interior":

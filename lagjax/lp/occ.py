@@ -12,6 +12,7 @@ from lagjax.instance import Instance
 from lagjax.lp.program import occ_program
 from lagjax.lp.progress import Progress
 from lagjax.lp.selection import ZERO_TOLERANCE, Optimum, check_selection, highs_vertex, room, select
+from lagjax.lp.watching import solving
 
 METHODS = ("auto", "interior", "highs")
 _LOAD_SLACK = 1e-9
@@ -119,10 +120,11 @@ def solve_occ(
     if method == "auto":
         method = "interior"
     nearby = None if start is None else _in_units_of(program, start)
-    if method == "interior":
-        best = select(program, selection, progress, nearby)
-    else:
-        best, selection = highs_vertex(program, progress), "vertex"
+    with solving(f"OCC-LP({blocking:.3g}) of '{instance.name}' at load {instance.load:.4g}", progress) as tell:
+        if method == "interior":
+            best = select(program, selection, tell, nearby)
+        else:
+            best, selection = highs_vertex(program, tell), "vertex"
     scale = program.scale
     assigned = program.rate[:, None] * best.w
     arrays = (

@@ -15,6 +15,7 @@ from lagjax.runs.job import NOWHERE, Job, Watch
 from lagjax.runs.progress import Meter, lines
 from lagjax.runs.record import Record, digest, pack, unpack
 from lagjax.runs.running import ATTEMPTS, Failure, Running, attempted
+from lagjax.runs.solving import saying
 
 
 def execute(jobs: Sequence[Job], configuration: dict, running: Running) -> list[Record]:
@@ -104,7 +105,9 @@ def _one_by_one(jobs, folder, running, meter):
             checkpoint=NOWHERE if folder is None else folder.checkpoint(job, team.process, team.processes),
             memory=running.memory, process=team.process, processes=team.processes, gather=team.gather,
         )  # fmt: skip
-        yield job, attempted(job, watch, 1 if running.out is None else ATTEMPTS)
+        with saying(functools.partial(meter.solving, job.name)):
+            outcome = attempted(job, watch, 1 if running.out is None else ATTEMPTS)
+        yield job, outcome
 
 
 def _appended(path):

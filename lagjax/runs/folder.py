@@ -6,13 +6,12 @@ import hashlib
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from lagjax.errors import InputError
-from lagjax.given import expanded
 from lagjax.runs.files import clear_leftovers, write_bytes
 from lagjax.runs.job import Job
 from lagjax.runs.lock import only_driver
@@ -131,14 +130,6 @@ def read_manifest(out: Path) -> dict | None:
     if not whole:
         raise Damaged("its hash does not fit")
     return page
-
-
-def finished_names(out: Path | None, configuration: dict, names: Iterable[str]) -> set[str]:
-    """Which jobs a folder of the same configuration has a file of; what the files hold is not looked at."""
-    if out is None:
-        return set()
-    folder = find_folder(expanded(out) / INSIDE, digest(json.loads(json.dumps(configuration))))
-    return set() if folder is None else {n for n in names if (folder.path / "cells" / f"{file_name(n)}.cell").exists()}
 
 
 def differences(there: object, here: object, at: str = "", most: int = 3) -> list[str]:

@@ -102,18 +102,6 @@ def test_own_files(lagjax, tmp_path):
     assert data.sizes["task_priority"] == 5 and data.sizes["server_priority"] == 7
 
 
-def test_solve_prints_the_solution(lagjax):
-    code, out, _ = lagjax("solve", "priority", "--load", "0.7", "--json")
-    page = json.loads(out)
-    solution = solve_occ(gallery("priority", 0.7))
-    assert code == 0
-    assert page["occ_ub"] == pytest.approx(solution.objective, rel=1e-12)
-    np.testing.assert_allclose(page["index"], solution.index, atol=1e-12)
-    code, out, _ = lagjax("solve", "priority", "--load", "0.7")
-    assert code == 0
-    assert f"{solution.objective:.9g}" in out and "standard 5" in out
-
-
 @pytest.mark.parametrize("command", ["sweep", "solve", "converge", "fluid", "exact", "report"])
 def test_help_has_an_example(lagjax, command):
     code, out, _ = lagjax(command, "--help")
