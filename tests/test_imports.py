@@ -17,18 +17,23 @@ PACKAGE = Path(lagjax.__file__).parent
 
 # A part of the package may import what stands before it here, and itself. A new part needs a place in this order.
 ORDER = (
-    "errors", "durations", "instance", "gallery", "data", "lp", "policies", "exact", "allocate", "models", "engine", "stats",
-    "fluid", "tune", "runs", "results", "loss_routing", "partial_information", "measure", "cells", "scaled_cells", "sweep",
-    "converge", "published", "tables", "compatibility", "plots", "report", "cli",
+    "errors", "text", "durations", "instance", "gallery", "data", "lp", "policies", "exact", "allocate", "models", "engine",
+    "stats", "fluid", "tune", "runs", "results", "loss_routing", "partial_information", "measure", "cells", "scaled_cells",
+    "sweep", "converge", "published", "tables", "compatibility", "plots", "report", "cli",
     "__main__",
 )  # fmt: skip
 ONLY = {  # parts that may import less than what stands before them
-    "data": {"errors", "durations", "instance"},
+    "text": {"errors"},
+    "data": {"errors", "text", "durations", "instance"},
     "loss_routing": {"errors", "models", "engine", "stats", "results"},  # sister models, each on its own
     "partial_information": {"errors", "models", "engine", "stats", "results"},
-    "compatibility": {"errors", "models", "engine", "stats", "results", "tables"},
+    "compatibility": {"errors", "text", "models", "engine", "stats", "results", "tables"},
 }
-LEAVES = {"gallery": {"tables", "plots", "report", "cli"}, "data": {"cli"}}  # parts that only these may import
+LEAVES = {
+    "gallery": {"tables", "plots", "report", "cli"},
+    "data": {"cli"},
+    "text": {"data", "compatibility"},
+}  # parts that only these may import
 
 
 def module_name(path):

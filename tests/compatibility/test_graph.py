@@ -116,7 +116,7 @@ def test_iterative_singular_values_are_the_dense_ones(monkeypatch):
 
 def test_read_graph(tmp_path):
     path = tmp_path / "desk.csv"
-    path.write_text("type,server\n0,1\n1 0 # a comment\n\n1,2\n")
+    path.write_text("type,server\n0,1\n1, 0 # a comment\n\n1,2\n")
     graph = read_graph(path)
     assert graph.name == "desk"
     np.testing.assert_array_equal(dense(graph), [[0, 1, 0], [1, 0, 1]])
@@ -129,6 +129,12 @@ BAD_FILES = [
     ("0,1\n0,1\n", "line 2: pair 0,1 is already on line 1"),
     ("0,1\n1\n", "line 2: '1' is no pair"),
     ("0,1\n1,x\n", "line 2"),
+    ("0;0\n0,1\n1,0\n1,1\n", "line 1: '0;0' is neither a pair of whole numbers nor the header type,server"),
+    ("a,s1\n0,1\n", "line 1: 'a,s1' is neither a pair"),
+    ("source,target\n0,1\n", "line 1: 'source,target' is neither a pair"),
+    ("0,1\n1 0\n", "line 2: '1 0' is no pair"),
+    ("0,1,0.5\n", "line 1: '0,1,0.5' is neither"),
+    ("# an edge list\n", "no edges"),
     ("0,1\n1,-2\n", "line 2: '1,-2' is no pair"),
     ("0,1\n1,2.5\n", "line 2"),
     ("0,0\n2,1\n", "type 1 has no server"),
