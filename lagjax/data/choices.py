@@ -82,30 +82,35 @@ def _refuse_unsettled(source, raw, choices, declared, gaps, known):
     """Names everything that is open, and the options that settle all of it in one go."""
     left = []  # what was found, the first of it, what would settle it, as an argument and as an option
     if declared.any() and choices.conflicts == "refuse":
-        first = f"{_pair(raw, declared)}, and no score can forbid a match"
         mend = "score conflicts 0 ('ignore' keeps their scores)"
+        first = f", the first {_pair(raw, declared)}, and no score can forbid a match"
         left.append((f"declares {declared.sum()} conflicts", first, mend, "conflicts='zero'", "--conflicts zero"))
     negative = known & (raw.scores < 0)
     if negative.any() and not choices.normalise:
         low, high = raw.scores[known].min(), raw.scores[known].max()
-        found = f"{negative.sum()} of {known.sum()} scores are negative"
-        first = f"{raw.scores[negative][0]:g} of {_pair(raw, negative)}"
+        found = f"{negative.sum()} of {known.sum()} scores are negative (first: {_place(raw, negative)})"
+        first = f", the first {raw.scores[negative][0]:g} of {_pair(raw, negative)}"
         if low == high:
-            raise InputError(f"{source}: {found}, the first {first}; all are {low:g}, so give scores of 0 or more")
+            raise InputError(f"{source}: {found}{first}; all are {low:g}, so give scores of 0 or more")
         left.append((found, first, f"rescale [{low:g}, {high:g}] to [0, 1]", "normalise=True", "--normalise"))
     if gaps.any() and choices.fill is None:
         found = f"{gaps.sum()} of {gaps.size} scores are missing ({raw.gap})"
-        left.append((found, _pair(raw, gaps), "score missing ones 0", "missing=0", "--missing 0"))
+        place = f" ({_place(raw, gaps)})" if _place(raw, gaps) else ""
+        left.append(
+            (found, f", the first {_pair(raw, gaps)}{place}", "score missing ones 0", "missing=0", "--missing 0")
+        )
     if left:
         founds, firsts, mends, arguments, options = zip(*left, strict=True)
-        found = f"{founds[0]}, the first {firsts[0]}" if len(left) == 1 else ", ".join(founds)
+        found = founds[0] + firsts[0] if len(left) == 1 else ", ".join(founds)
         raise InputError(
             f"{source}: {found}; pass {', '.join(arguments)} (`{' '.join(options)}`) to {' and '.join(mends)}"
         )
 
 
 def _pair(raw, where):
-    """Names the first of the pairs: 'paper 'p', reviewer 'r' (line 3)'."""
-    paper, reviewer = map(int, np.argwhere(where)[0])
-    place = raw.place(paper, reviewer)
-    return f"paper {raw.papers[paper]!r}, reviewer {raw.reviewers[reviewer]!r}{f' ({place})' if place else ''}"
+    paper, reviewer = np.argwhere(where)[0]
+    return f"paper {raw.papers[paper]!r}, reviewer {raw.reviewers[reviewer]!r}"
+
+
+def _place(raw, where):
+    return raw.place(*map(int, np.argwhere(where)[0]))

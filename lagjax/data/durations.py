@@ -20,6 +20,7 @@ from lagjax.text import UNKNOWN, Reading, existing_file, read_delimited, shown
 _NO_VALUE = UNKNOWN | {"inf", "infinity"}
 _SEPARATORS = frozenset(",;\t")
 _LINES_SHOWN = 5
+_COLUMNS_SHOWN = 3
 
 
 def read_durations(
@@ -149,13 +150,16 @@ def _names(header, columns):
 def _which_column(path, found):
     names = _names(found.header, range(found.width)) if found.header else f"1 to {found.width}"
     fault = f"{path}: has {found.width} columns ({names}); say which one holds the times, by name or number"
-    calls = [
-        found.header[i] if found.header and found.header.count(found.header[i]) == 1 else str(i + 1)
-        for i in found.numeric
-    ]
-    if not calls:
+    if not found.numeric:
         return InputError(f"{fault} (none holds numbers only)")
-    return InputError(f"{fault}: {' or '.join(f'`--column {shlex.quote(call)}`' for call in calls[:_LINES_SHOWN])}")
+    calls = [_call(found.header, i) for i in found.numeric[:_COLUMNS_SHOWN]]
+    options = " or ".join(f"`--column {shlex.quote(call)}`" for call in calls)
+    return InputError(f"{fault}: {options} (in a service law sample:FILE:{calls[0]})")
+
+
+def _call(header, i):
+    """How to name a column: by its name where it is the only one of it, else by its number."""
+    return header[i] if header and header.count(header[i]) == 1 and header[i] else str(i + 1)
 
 
 def _no_time(path, where, hint=""):

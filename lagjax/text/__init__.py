@@ -2,13 +2,10 @@
 
 from lagjax.text.delimited import read_delimited
 from lagjax.text.files import existing_file, exists, shown
-from lagjax.text.reading import BLANKS, COMMAS, SEMICOLONS, TABS, UNKNOWN, WITH_COMMAS, Reading, parse_number
+from lagjax.text.reading import BLANKS, UNKNOWN, WITH_COMMAS, Reading, parse_number
 
 __all__ = [
     "BLANKS",
-    "COMMAS",
-    "SEMICOLONS",
-    "TABS",
     "UNKNOWN",
     "WITH_COMMAS",
     "Reading",

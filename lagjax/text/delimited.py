@@ -6,6 +6,7 @@ import contextlib
 import csv
 import itertools
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, TypeVar
 
@@ -16,6 +17,7 @@ from lagjax.text.rows import Comments, Row, rows_of, split
 
 T = TypeVar("T")
 _SAMPLE = 200
+_CUT = re.compile(r"[;\t] *[-+]?[0-9.]*$")
 
 
 def read_delimited(
@@ -30,8 +32,9 @@ def read_delimited(
 
     Every reading is tried on the first rows, and those that pass on the whole file. If two pass with different
     content the file is refused and both are named; if none passes, the fault shown is that of the reading that
-    splits most rows alike. A first line `sep=;` leaves only that separator, and in a file named .tsv tabs go
-    before all others. Blank lines hold nothing; a line that begins with # is a comment, unless it would do as data.
+    splits most rows alike. Commas that would split every row between digits behind a semicolon or tab (a;0,8)
+    separate nothing. A first line `sep=;` leaves only that separator, and in a file named .tsv tabs go before all
+    others. Blank lines hold nothing; a line that begins with # is a comment, unless it would do as data.
 
     Args:
       path: a file or a pipe; UTF-8, or UTF-16 with a byte-order mark.
@@ -53,18 +56,17 @@ def read_delimited(
     groups = _groups(content, readings)
     passed = next(filter(None, map(found.passing, groups)), None)
     if passed is None:
-        passed = [max(itertools.chain(*groups), key=lambda reading: _agreement(found.rows(reading), reading, width))]
+        sensible = [reading for group in groups for reading in group if not found.cuts_numbers(reading)]
+        passed = [max(sensible, key=lambda reading: _agreement(found.rows(reading), reading, width))]
     whole = {reading: found.attempt(reading) for reading in passed}
     good = {reading: kept for reading, kept in whole.items() if not isinstance(kept, InputError)}
     if not good:
         raise next(fault for fault in whole.values() if isinstance(fault, InputError))
-    unlike: dict[Reading, T] = {}
-    for reading, (value, _) in good.items():
-        if all(_comparable(value) != _comparable(other) for other in unlike.values()):
-            unlike[reading] = value
+    unlike = _unlike(good)
     if len(unlike) > 1:
         raise _two_ways(content, {reading: found.rows(reading, None) for reading in unlike})
-    reading, (value, comments) = next(iter(good.items()))
+    reading = unlike[0]
+    value, comments = good[reading]
     start = found.rows(reading, 1)
     _refuse_data_in_comments(content, reading, parse, start, comments)
     return value, _note(content, reading, groups[0][0], bool(start) and len(start[0][1]) > 1, comments)
@@ -78,7 +80,21 @@ class _Tried(Generic[T]):
 
     def passing(self, readings: Sequence[Reading]) -> list[Reading]:
         """Returns the readings under which the parser takes the first rows."""
-        return [reading for reading in readings if not isinstance(self.attempt(reading, _SAMPLE), InputError)]
+        return [
+            reading
+            for reading in readings
+            if not self.cuts_numbers(reading) and not isinstance(self.attempt(reading, _SAMPLE), InputError)
+        ]
+
+    def cuts_numbers(self, reading: Reading) -> bool:
+        """Whether commas split every row between digits, behind a semicolon or tab: a;0,8 is not a;0 and 8."""
+        if reading.delimiter != "," or self._content.separator == ",":
+            return False
+        rows = self.rows(reading)
+        return bool(rows) and all(
+            any(_CUT.search(one) and other[:1].isdecimal() for one, other in itertools.pairwise(fields))
+            for _, fields in rows
+        )
 
     def attempt(self, reading: Reading, limit: int | None = None) -> tuple[T, Comments] | InputError:
         """Returns what the parser makes of the first `limit` rows and the comments among them, or its fault."""
@@ -126,6 +142,15 @@ def _agreement(rows, reading, width):
     alike = widths.count(wanted)
     numbers = sum(reading.is_number(field) for _, fields in rows for field in fields)
     return alike if wanted > 1 else 0, wanted, alike, numbers
+
+
+def _unlike(good):
+    """The first reading of each content."""
+    first: list[Reading] = []
+    for reading, (value, _) in good.items():
+        if all(_comparable(value) != _comparable(good[other][0]) for other in first):
+            first.append(reading)
+    return first
 
 
 def _comparable(value):

@@ -55,12 +55,11 @@ class Reading:
         return ""
 
 
-COMMAS = (Reading(","),)
-SEMICOLONS = tuple(Reading(";", commas) for commas in ("", "decimal", "thousands"))
-TABS = tuple(Reading("\t", commas) for commas in ("", "decimal", "thousands"))
-BLANKS = tuple(Reading(" ", commas) for commas in ("", "decimal", "thousands"))
-WITH_COMMAS = (*COMMAS, *SEMICOLONS, *TABS)
-"""Every reading of a file whose fields are not separated by mere blanks, the plain one first."""
+_COMMAS = ("", "decimal", "thousands")
+BLANKS = tuple(Reading(" ", commas) for commas in _COMMAS)
+"""Every reading of a file whose fields are separated by blanks, the plain one first."""
+WITH_COMMAS = (Reading(","), *(Reading(delimiter, commas) for delimiter in ";\t" for commas in _COMMAS))
+"""Every reading of a file whose fields are not separated by blanks, the plain one first."""
 
 
 def parse_number(text: str) -> float:
