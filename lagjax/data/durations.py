@@ -158,8 +158,9 @@ def _which_column(path, found):
 
 
 def _call(header, i):
-    """How to name a column: by its name where it is the only one of it, else by its number."""
-    return header[i] if header and header.count(header[i]) == 1 and header[i] else str(i + 1)
+    """How to name a column: by its name where only it has it and a terminal can show it, else by its number."""
+    name = header[i] if header else ""
+    return name if name and name.isprintable() and header.count(name) == 1 else str(i + 1)
 
 
 def _no_time(path, where, hint=""):

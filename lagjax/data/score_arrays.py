@@ -113,7 +113,8 @@ def _checked(path, what, array):
         raise InputError(f"{path}: {what} holds {array.dtype}, not real numbers; save numbers (astype(float))")
     if array.ndim != 2 or array.size == 0:
         raise InputError(f"{path}: {what} has shape {array.shape}; expected 2 non-empty dimensions")
-    return np.asarray(array, dtype=np.float64)
+    with np.errstate(over="ignore"):  # what overflows is infinite, and refused as such
+        return np.asarray(array, dtype=np.float64)
 
 
 def _refuse_infinite(path, what, scores):

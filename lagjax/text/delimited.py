@@ -127,7 +127,9 @@ def _groups(content, readings):
     if declared is not None:
         left = tuple(reading for reading in readings if reading.delimiter == declared)
         if not left:
-            raise InputError(f"{content.path}, line 1: sep={declared} is no separator that is read here; use commas")
+            raise InputError(
+                f"{content.path}, line 1: sep={shown(declared)} is no separator that is read here; use commas"
+            )
         return (left,)
     tabs = tuple(reading for reading in readings if reading.delimiter == "\t")
     if not tabs or content.path.suffix.lower() != ".tsv":

@@ -104,7 +104,7 @@ def test_what_else_is_read(tmp_path, content, options, rows, notes):
         ("a,1\n" * 300 + "b\n", "line 301: 1 fields"),
         ("a,1\n#b,2\n", "line 2: begins with # but would do as data; write '# ' and the rest to leave it out"),
         ("#a,1\n#b,2\n", "line 1: begins with #, as a comment does, and all other lines do too"),
-        ("sep=|\na|1\n", "line 1: sep=| is no separator that is read here"),
+        ("sep=|\na|1\n", "line 1: sep='|' is no separator that is read here"),
         ('a,1\n"b,2\n', "line 2: is not well-formed csv"),
         (b"a,1\nb\xe9,2\n", "line 2: is not UTF-8 text; save the file as UTF-8"),
         ("a,1\nb,2\n".encode("utf-16")[:-1], "line 2: is not UTF-16 text"),
