@@ -72,6 +72,11 @@ def _layout(path, line, row, reading) -> _Layout:
             )
         paper, reviewer, score = map(names.index, COLUMNS)
         return _Layout(paper, reviewer, score, len(row), True)
+    if len(row) > 3 and not any(map(reading.could_be_number, row)):
+        raise InputError(
+            f"{path}, line {line}: names the columns {', '.join(map(shown, row))}; call three of them "
+            f"{', '.join(COLUMNS)} and leave the others out"
+        )
     if len(row) != 3:
         raise _wrong_width(path, line, row, 3)
     try:
