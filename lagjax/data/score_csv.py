@@ -17,6 +17,7 @@ from lagjax.errors import InputError
 from lagjax.text import Reading, read_delimited, shown
 
 COLUMNS = ("paper", "reviewer", "score")
+_NAMES_SHOWN = 6
 
 
 def read_csv(path: Path) -> RawScores:
@@ -73,9 +74,10 @@ def _layout(path, line, row, reading) -> _Layout:
         paper, reviewer, score = map(names.index, COLUMNS)
         return _Layout(paper, reviewer, score, len(row), True)
     if len(row) > 3 and not any(map(reading.could_be_number, row)):
+        shorter = ", ".join(map(shown, row[:_NAMES_SHOWN])) + (", ..." if len(row) > _NAMES_SHOWN else "")
         raise InputError(
-            f"{path}, line {line}: names the columns {', '.join(map(shown, row))}; call three of them "
-            f"{', '.join(COLUMNS)} and leave the others out"
+            f"{path}, line {line}: names the columns {shorter}; call three of them {', '.join(COLUMNS)} and leave the "
+            "others out, or call the first one paper if the others are reviewers"
         )
     if len(row) != 3:
         raise _wrong_width(path, line, row, 3)

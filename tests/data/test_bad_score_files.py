@@ -51,6 +51,7 @@ CASES = [
     ("names.csv", "submission,user,bid\np,r,1\n", {}, "line 1: field 3 is 'bid', neither a score nor part of"),
     ("names.csv", "submission,user,bid\np,r,1\n", {}, "if 'submission', 'user', 'bid' name the columns, call them paper"),
     ("names.csv", "id,submission,user,bid\n1,p,r,1\n", {}, "line 1: names the columns 'id', 'submission', 'user', 'bid'"),
+    ("names.csv", "id" + ",r" * 99 + "\n", {}, "line 1: names the columns 'id', 'r', 'r', 'r', 'r', 'r', ...; call three"),
     ("more.csv", "paper,reviewer,score,bid\np,r,1,2\n", {}, "line 1: has a column 'bid' beside paper, reviewer, score"),
     ("first.csv", "p,r,O.5\n", {}, "line 1: field 3 is 'O.5', neither a score"),
     ("word.csv", "p,r,1\np,s,high\n", {}, "line 2: field 3 (the score) is 'high'; scores are finite numbers"),
