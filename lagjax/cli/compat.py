@@ -185,7 +185,7 @@ def _of_file(name, sizes, types):
     """The graph of a file, which must have the numbers asked for; among several sizes its own is used, with a note."""
     from lagjax.compatibility import read_graph
 
-    graph = read_graph(name)
+    graph = read_graph(name, note=lambda line: note(f"note: {line}"))
     asked = None if sizes is None or len(sizes) > 1 else sizes[0]
     for option, wanted, has in (("--servers", asked, graph.num_servers), ("--types", types, graph.num_types)):
         if wanted is not None and wanted != has:

@@ -132,3 +132,22 @@ def test_names_with_dollars_are_plain_text(lagjax, tmp_path):
     code, _, err = lagjax("sweep", "--scores", "$\\bad{$.csv", "--service", "geometric:5", "--loads", "0.3", *SMALL)
     assert code == 0, err
     assert (tmp_path / "lagjax-results" / "$\\bad{$.png").exists()
+
+
+@pytest.mark.parametrize("service", [("--durations", "d.tsv", "--column", "days"), ("--service", "sample:d.tsv:days")])
+def test_files_as_spreadsheets_write_them(lagjax, tmp_path, service):
+    """Semicolons, decimal commas, a score below 0, a gap and a time of 0: the fault names the options that then work."""
+    (tmp_path / "s.csv").write_text("paper;reviewer;score\np1;r1;0,75\np1;r2;-0,25\np2;r1;0,25\n")
+    (tmp_path / "d.tsv").write_text("id\tdays\na\t12,5\nb\t0\n")
+    command = ("solve", "--scores", "s.csv", *service, "--load", "0.3", "--json")
+    assert "(`--normalise --missing 0`)" in lagjax(*command).err
+    assert "d.tsv, line 3: field 2 is '0'" in lagjax(*command, "--normalise", "--missing", "0").err
+    code, out, err = lagjax(*command, "--normalise", "--missing", "0", "--shortest", "1")
+    assert code == 0 and json.loads(out)["tasks"] == ["p1", "p2"]
+    assert err.splitlines() == [
+        "note: s.csv is read with semicolons between fields and decimal commas",
+        "note: scores rescaled from [-0.25, 0.75] to [0, 1]",
+        "note: 1 missing scores (no line) set to 0",
+        "note: d.tsv is read with tabs between fields and decimal commas",
+        "note: d.tsv: 1 of 2 times raised to 1, the shortest in steps",
+    ]
