@@ -7,7 +7,6 @@ beside it. Written out unrolled because `jax.random.bits` rolls its rounds on th
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -37,7 +36,7 @@ def threefry2x32(key0, key1, counter0, counter1):
     return x0, x1
 
 
-def replica_keys(seed: int, stream: int, replicas) -> jax.Array:
+def replica_keys(seed: int, stream: int, replicas) -> np.ndarray:
     """Returns (2, B) uint32 keys of one stream for the replicas of the given (B,) numbers.
 
     Raises:
@@ -49,10 +48,10 @@ def replica_keys(seed: int, stream: int, replicas) -> jax.Array:
     # In NumPy: op by op in JAX, every new number of replicas would compile a dozen programs.
     replicas = np.asarray(replicas).astype(np.uint32)
     low, high = np.array([[seed & 0xFFFFFFFF], [seed >> 32]], np.uint32)
-    keys = threefry2x32(low, high, replicas, np.full_like(replicas, stream))
-    return jnp.asarray(np.stack(keys))
+    return np.stack(threefry2x32(low, high, replicas, np.full_like(replicas, stream)))
 
 
 def words(keys, event, slot):
     """Returns two uint32 words for each replica key (2, B), event number (..., 1) and slot (one stream of its own each)."""
-    return threefry2x32(keys[0], keys[1], event, jnp.uint32(slot))
+    slot = np.uint32(slot) if isinstance(slot, int) else jnp.uint32(slot)
+    return threefry2x32(keys[0], keys[1], event, slot)
