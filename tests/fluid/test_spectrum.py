@@ -141,6 +141,7 @@ def test_leading_eigenvalues_of_a_large_system(monkeypatch):
     check_direction(system, x, found)
 
 
+@pytest.mark.rounding
 @pytest.mark.parametrize("name, load", [("priority", 0.6), ("unfriendly", 0.4)])
 def test_trajectories_shrink_at_the_predicted_rate(name, load):
     """From x* + eps direction G^t stays on the plane of z and its conjugate, to second order in eps.
