@@ -33,7 +33,7 @@ def free_port():
 def both(folder, *args):
     where = f"127.0.0.1:{free_port()}"
     started = [start(*args, "--processes", f"{where},{i},2", folder=folder) for i in range(2)]
-    return [(*process.communicate(timeout=300), process.returncode) for process in started]
+    return [(*process.communicate(timeout=1200), process.returncode) for process in started]
 
 
 def test_two_processes_are_one(tmp_path, monkeypatch, capsys):
