@@ -117,7 +117,7 @@ assert len(jax.devices()) == 3
 def test_importing_starts_nothing_and_configures_nothing():
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", SCRIPT, *FILES],
-        capture_output=True, text=True, timeout=120, cwd=PACKAGE.parent,
+        capture_output=True, text=True, timeout=1200, cwd=PACKAGE.parent,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout == done.stderr == ""

@@ -23,9 +23,13 @@ class Placement(NamedTuple):
         return self.mesh.devices.flat[0].platform
 
     def by_replica(self, tree):
-        """Places arrays split along their last axis."""
+        """Places arrays split along their last axis.
+
+        On the CPU from the host's view of them: to cut an array of a device, XLA compiles a program for every shape.
+        """
 
         def put(x):
+            x = np.asarray(x) if self.platform == "cpu" else x
             return jax.device_put(x, NamedSharding(self.mesh, PartitionSpec(*[None] * (np.ndim(x) - 1), "replica")))
 
         return jax.tree.map(put, tree)

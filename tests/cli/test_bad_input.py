@@ -112,7 +112,7 @@ def test_bad_input_is_one_line_exit_2_and_no_file(lagjax, tmp_path, args, scores
 def test_a_shell_sees_the_same(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", "from lagjax.cli.app import main; main()", "sweep", "prority"],
-        cwd=tmp_path, capture_output=True, text=True, env=os.environ, timeout=120,
+        cwd=tmp_path, capture_output=True, text=True, env=os.environ, timeout=1200,
     )  # fmt: skip
     assert done.returncode == 2
     assert done.stdout == ""

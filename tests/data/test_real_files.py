@@ -1,4 +1,8 @@
-"""Real files, where a folder of them lies beside the repository; skipped elsewhere."""
+"""Real files, where a folder of them lies beside the repository.
+
+They belong to others and are not shipped, so elsewhere these seven tests, and no others, are skipped. Each layout and rule that
+they meet also has a made-up file in the tests beside this one, which run everywhere.
+"""
 
 import time
 from pathlib import Path
