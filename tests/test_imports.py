@@ -18,8 +18,8 @@ PACKAGE = Path(lagjax.__file__).parent
 # A part of the package may import what stands before it here, and itself. A new part needs a place in this order.
 ORDER = (
     "errors", "given", "text", "durations", "instance", "gallery", "data", "lp", "policies", "exact", "allocate", "models",
-    "engine", "stats", "fluid", "tune", "runs", "prices", "results", "loss_routing", "partial_information", "measure", "reference",
-    "cells", "scaled_cells", "sweep", "converge", "published", "tables", "compatibility", "plots", "report", "cli",
+    "engine", "stats", "fluid", "tune", "runs", "prices", "results", "loss_routing", "partial_information", "measure",
+    "reference", "cells", "scaled_cells", "sweep", "converge", "published", "tables", "compatibility", "plots", "report", "cli",
     "__main__",
 )  # fmt: skip
 ONLY = {  # parts that may import less than what stands before them
