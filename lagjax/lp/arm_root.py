@@ -14,7 +14,8 @@ which needs no transcendental function, is max(x, 0) outside |x| < mu / 2 and li
 
 Blocks are (V, C), servers along the vector lanes. Sums are written out over `CHUNK` neighbours, so that XLA's
 CPU compiler makes one vectorised loop of them (its own reductions take 2 to 9 times as long here), and go on in
-float64. V and C are multiples of `CHUNK`; a padded type has rate 0, a padded server `live` 0.
+float64. V and C are multiples of `PADDED`, so that few
+shapes are compiled; a padded type has rate 0, a padded server `live` 0.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ import jax
 import jax.numpy as jnp
 
 CHUNK = 8
-_MAX_STEPS = 100  # of Newton's method; 3 to 6 are usual
+PADDED = 64
+_MAX_STEPS = 50  # of Newton's method; 3 to 6 are usual
 
 
 class Types(NamedTuple):
@@ -80,18 +82,22 @@ def _over_servers(term, scores, rows):
 
 
 def _newton(sums, worth, tolerance):
-    """The root of q = F(q) for every column; `sums(q)` gives F and -F'. Ends when no column moves more."""
+    """(steps, q, F(q), -F'(q)) near the root of q = F(q) for every column; `sums(q)` gives F and -F'.
+
+    Ends when no column would move by more than `tolerance`, at the point where the sums were taken.
+    """
 
     def step(state):
-        count, worth, _ = state
-        value, slope = sums(worth)
-        new = (value + slope * worth) / (1 + slope)
-        return count + 1, new, jnp.abs(new - worth).max()
+        count, _, new, _, _ = state
+        value, slope = sums(new)
+        return count + 1, new, (value + slope * new) / (1 + slope), value, slope
 
     def go_on(state):
-        return (state[0] < _MAX_STEPS) & (state[2] > tolerance)
+        return (state[0] < _MAX_STEPS) & (jnp.abs(state[2] - state[1]).max() > tolerance)
 
-    return jax.lax.while_loop(go_on, step, (0, worth, jnp.asarray(jnp.inf, jnp.float64)))[:2]
+    zero = jnp.zeros_like(worth)
+    count, worth, _, value, slope = jax.lax.while_loop(go_on, step, (0, worth - jnp.inf, worth, zero, zero))
+    return count, worth, value, slope
 
 
 def _share(scores, price, duration, worth, narrow):
@@ -142,16 +148,15 @@ def smooth_block(scores, types: Types, live, worth, width, tolerance, *, dtype):
       live: (C,) 1 for a server, 0 for padding.
       worth: (C,) where Newton's method starts, reward per step.
       width: mu, in units of the scores.
-      tolerance: largest last Newton step, reward per step.
+      tolerance: largest Newton step not taken, reward per step.
       dtype: float type of the arithmetic on pairs; sums go on in float64.
 
     Returns:
       (worth (C,), served (V,), bend (V,), steps): the roots, sum_r phi_r y_vr, sum_r phi_r (y_vr - y_vr^2) / 2,
       and the Newton steps taken.
     """
-    sums = _smooth_sums(scores, types, width, dtype)
-    steps, worth = _newton(sums, worth, tolerance)
-    free = (live / (1 + sums(worth)[1])).astype(dtype)
+    steps, worth, _, slope = _newton(_smooth_sums(scores, types, width, dtype), worth, tolerance)
+    free = (live / (1 + slope)).astype(dtype)
     price, duration = types.price.astype(dtype)[:, None], types.duration.astype(dtype)[:, None]
     narrow, level = (1 / width).astype(dtype), worth.astype(dtype)
 
@@ -171,8 +176,8 @@ def recover_block(scores, types: Types, live, worth, width, tolerance) -> Recove
     decreases, so it bounds the root from above wherever the iteration ended.
     """
     smooth = _smooth_sums(scores, types, width, jnp.dtype(jnp.float64))
-    _, smooth_worth = _newton(smooth, worth, tolerance)
-    free = live / (1 + smooth(smooth_worth)[1])
+    _, smooth_worth, _, slope = _newton(smooth, worth, tolerance)
+    free = live / (1 + slope)
     price, duration = types.price[:, None], types.duration[:, None]
 
     def term(s, q, phi):
@@ -180,9 +185,8 @@ def recover_block(scores, types: Types, live, worth, width, tolerance) -> Recove
         return phi * y, s.astype(jnp.float64) * (phi * y)
 
     served, reward = _over_servers(term, scores, (smooth_worth, free))
-    exact = _exact_sums(scores, types)
-    _, low = _newton(exact, smooth_worth, tolerance)
-    return Recovered(jnp.maximum(low, exact(low)[0]) * live, smooth_worth, served, reward)
+    _, low, value, _ = _newton(_exact_sums(scores, types), smooth_worth, tolerance)
+    return Recovered(jnp.maximum(low, value) * live, smooth_worth, served, reward)
 
 
 @jax.jit

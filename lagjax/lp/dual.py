@@ -154,7 +154,7 @@ def _checked(scores, rate, duration, demand, gap, start):
 
 
 def _certify(blocks, target, price, width):
-    tolerance = newton_tolerance(width, blocks.duration, np.float64)
+    tolerance = newton_tolerance(width, price, blocks.duration, np.float64)
     worth, smooth_worth, served, reward = blocks.recover(price, width, tolerance)
     keep, extra = target.repair(served)
     bound = target.demand * float(target.rate @ price) + float(worth.sum())

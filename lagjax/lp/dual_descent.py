@@ -56,21 +56,22 @@ class Demand:
         return float(self.rate @ (keep * reward + extra * self.total_scores))
 
 
-def newton_tolerance(width, duration, dtype):
-    """Last Newton step of the worths, small against the width of the smoothing."""
-    return max(1e-5 * width, 8 * float(np.finfo(dtype).eps)) / duration.max()
+def newton_tolerance(width, price, duration, dtype):
+    """Newton step of the worths that is not taken: small against the smoothing, above the round-off of an index."""
+    round_off = 8 * float(np.finfo(dtype).eps) * (1 + np.abs(price).max())
+    return max(1e-7 * width, round_off) / duration.max()
 
 
 def minimise(blocks: ServerBlocks, target: Demand, price, width, gap, max_evaluations):
     """Prices that minimise at one width, until repairing the point costs little; by L-BFGS-B, then Newton's method."""
     large = target.rate.size * target.servers >= _SINGLE_PAIRS
     dtype = np.dtype(np.float32 if large and width >= _SINGLE_WIDTH else np.float64)
-    tolerance = newton_tolerance(width, blocks.duration, dtype)
     total = target.rate.sum()
     unit = np.sqrt(total / target.rate)  # of the prices that L-BFGS sees
     dense = dtype == np.float64 and target.rate.size <= _DENSE_TYPES
 
     def evaluate(price):
+        tolerance = newton_tolerance(width, price, blocks.duration, dtype)
         worth, served, bend = blocks.smooth(price, width, tolerance, dtype)
         value = target.demand * float(target.rate @ price) + worth
         allowed = _REPAIR_SHARE * max(width * float(target.rate @ bend), gap * abs(value))
@@ -107,9 +108,7 @@ def _newton(blocks, target, price, width, evaluate):
         inner = np.diag(matrix) + _LEAST_DAMPING * target.rate * target.demand / width
         off = np.abs(served - target.demand) @ target.rate
         while damping < _MOST_DAMPING:
-            step = scipy.linalg.solve(
-                matrix + np.diag(damping * inner), target.rate * (served - target.demand), assume_a="pos"
-            )
+            step = _solved(matrix + np.diag(damping * inner), target.rate * (served - target.demand))
             found, tried, ends = evaluate(price + step)
             if found < value - _ROUND_OFF * abs(value) or np.abs(tried - target.demand) @ target.rate < off:
                 price, value, served, enough = price + step, found, tried, ends
@@ -119,6 +118,14 @@ def _newton(blocks, target, price, width, evaluate):
         else:
             break
     return price
+
+
+def _solved(matrix, rhs):
+    """The solution of a positive semidefinite system, or zeros where round-off made it indefinite."""
+    try:
+        return scipy.linalg.cho_solve(scipy.linalg.cho_factor(matrix, check_finite=False), rhs, check_finite=False)
+    except np.linalg.LinAlgError:
+        return np.zeros_like(rhs)
 
 
 def _repair_cost(target, served, price, value):

@@ -15,7 +15,7 @@ from collections.abc import Callable
 import jax
 import numpy as np
 
-from lagjax.lp.arm_root import CHUNK, Types, bend_block, recover_block, share_block, smooth_block
+from lagjax.lp.arm_root import PADDED, Types, bend_block, recover_block, share_block, smooth_block
 
 BLOCK_BYTES = 2**22
 _SERIAL_PAIRS = 2**18  # below this a thread costs more than it saves
@@ -43,8 +43,8 @@ class ServerBlocks:
         self.scale = float(2.0 ** np.ceil(np.log2(float(scores.max()))))
         self.rate, self.duration = self._types(rate), self._types(duration)
         self.evaluations, self.steps = 0, 0.0
-        columns = max(1, BLOCK_BYTES // (scores.itemsize * num_types * CHUNK)) * CHUNK
-        self.columns = min(columns, -(-num_servers // CHUNK) * CHUNK)
+        columns = max(1, BLOCK_BYTES // (scores.itemsize * num_types * PADDED)) * PADDED
+        self.columns = min(columns, -(-num_servers // PADDED) * PADDED)
         self._pause = pause or (lambda: None)
         devices = jax.local_devices()
         self._scores, self._live = [], []
@@ -57,7 +57,7 @@ class ServerBlocks:
                 self._scores.append(jax.device_put(block, device))
                 self._live.append(jax.device_put((np.arange(self.columns) < part.shape[1]) * 1.0, device))
         self.worth = np.zeros((len(self._scores), self.columns))  # where the next roots start
-        threads = 1 if scores.size < _SERIAL_PAIRS else max(len(os.sched_getaffinity(0)), len(devices))
+        threads = 1 if scores.size < _SERIAL_PAIRS else max(_cores(), len(devices))
         self._pool = concurrent.futures.ThreadPoolExecutor(threads) if threads > 1 and len(self._scores) > 1 else None
 
     def __enter__(self):
@@ -134,7 +134,7 @@ class ServerBlocks:
 
     def _types(self, values):
         """(V,) float64, padded with zeros."""
-        length = -(-self.shape[0] // CHUNK) * CHUNK
+        length = -(-self.shape[0] // PADDED) * PADDED
         return np.pad(np.asarray(values, np.float64), (0, length - self.shape[0]))
 
     def _shared(self, price):
@@ -154,3 +154,7 @@ class ServerBlocks:
         for result in self._pool.map(call, indices) if self._pool else map(call, indices):
             self._pause()
             yield result
+
+
+def _cores():
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -9,7 +9,7 @@ from programs import GALLERY_CASES
 from lagjax.errors import InputError
 from lagjax.gallery import gallery
 from lagjax.lp import SolverError, largest_feasible_load, server_blocks, solve_occ
-from lagjax.lp.arm_root import CHUNK, Types, bend_block, recover_block, share_block, smooth_block
+from lagjax.lp.arm_root import PADDED, Types, bend_block, recover_block, share_block, smooth_block
 from lagjax.lp.dual import solve_dual
 from lagjax.lp.server_blocks import ServerBlocks
 from lagjax.policies.arm import arm_value
@@ -54,8 +54,8 @@ def assert_certified(s, scores, rate, duration, demand, gap):
 
 CASES = [
     ("uniform", 40, 25, {}),
-    ("rank one", 12, 90, {"load": 0.05, "decades": 3.0}),
-    ("sparse", 90, 12, {"load": 0.95}),
+    ("rank one", 12, 60, {"load": 0.05, "decades": 3.0}),
+    ("sparse", 60, 12, {"load": 0.95}),
     ("grid", 30, 30, {"k": 3, "load": 0.99}),
     ("copies", 20, 50, {"k": 3, "load": 0.3, "decades": 6.0}),
 ]
@@ -87,7 +87,7 @@ def test_at_the_largest_load_the_even_point_is_proved_optimal():
 
 
 def test_single_precision_scores_stay_single_and_are_solved_as_given():
-    given = system("uniform", 1024, 1030, dtype=np.float32)
+    given = system("uniform", 1100, 1000, dtype=np.float32)
     s = solve_dual(*given, gap=1e-3)
     assert s.relative_gap <= 1e-3
     assert s.objective == pytest.approx(given[1] @ (given[0].astype(np.float64) * s.share).sum(1), rel=1e-12)
@@ -97,7 +97,7 @@ def test_single_precision_scores_stay_single_and_are_solved_as_given():
 
 def test_blocks_devices_and_threads_give_the_same_bits(monkeypatch):
     given = system("uniform", 48, 200)
-    monkeypatch.setattr(server_blocks, "BLOCK_BYTES", 48 * 8 * CHUNK * 3)
+    monkeypatch.setattr(server_blocks, "BLOCK_BYTES", 64 * 8 * PADDED)
     serial = solve_dual(*given)
     monkeypatch.setattr(server_blocks, "_SERIAL_PAIRS", 0)
     threads = solve_dual(*given)
@@ -202,8 +202,8 @@ def test_the_demand_that_is_refused_is_that_of_occ_lp():
 
 def test_every_block_function_lowers_for_cuda():
     with jax.enable_x64(True):
-        scores = jax.ShapeDtypeStruct((4 * CHUNK, 2 * CHUNK), F32)
-        column, row = (jax.ShapeDtypeStruct((n,), F64) for n in (2 * CHUNK, 4 * CHUNK))
+        scores = jax.ShapeDtypeStruct((2 * PADDED, PADDED), F32)
+        column, row = (jax.ShapeDtypeStruct((n,), F64) for n in (PADDED, 2 * PADDED))
         number = jax.ShapeDtypeStruct((), F64)
         types = Types(row, row, row)
         ways = {
