@@ -82,9 +82,10 @@ def _over_servers(term, scores, rows):
 
 
 def _newton(sums, worth, tolerance):
-    """(steps, q, F(q), -F'(q)) near the root of q = F(q) for every column; `sums(q)` gives F and -F'.
+    """(steps, q, F(q), -F'(q), next q) near the root of q = F(q) for every column; `sums(q)` gives F and -F'.
 
-    Ends when no column would move by more than `tolerance`, at the point where the sums were taken.
+    Ends when no column would move by more than `tolerance`. The next q errs by about the square of that; q is where the
+    sums were taken.
     """
 
     def step(state):
@@ -96,28 +97,37 @@ def _newton(sums, worth, tolerance):
         return (state[0] < _MAX_STEPS) & (jnp.abs(state[2] - state[1]).max() > tolerance)
 
     zero = jnp.zeros_like(worth)
-    count, worth, _, value, slope = jax.lax.while_loop(go_on, step, (0, worth - jnp.inf, worth, zero, zero))
-    return count, worth, value, slope
+    count, worth, new, value, slope = jax.lax.while_loop(go_on, step, (0, worth - jnp.inf, worth, zero, zero))
+    return count, worth, value, slope, new
 
 
-def _share(scores, price, duration, worth, narrow):
+def _parts(price, dtype):
+    """A price as numbers of `dtype` that add up to it: float32 alone would move prices by more than late steps do."""
+    high = price.astype(dtype)
+    return (high,) if dtype == price.dtype else (high, (price - high.astype(price.dtype)).astype(dtype))
+
+
+def _share(scores, prices, duration, worth, narrow):
     """(y, t): the share of a pair and its index in widths of the smoothing, shifted by one half."""
-    t = (scores.astype(price.dtype) - price - duration * worth) * narrow + price.dtype.type(0.5)
+    index = scores.astype(narrow.dtype)
+    for price in prices:  # the first difference is exact near a tie
+        index = index - price
+    t = (index - duration * worth) * narrow + narrow.dtype.type(0.5)
     return jnp.clip(t, 0, 1), t
 
 
 def _smooth_sums(scores, types, width, dtype):
-    price, rate, duration = (x.astype(dtype) for x in types)
+    prices, rate, duration = _parts(types.price, dtype), types.rate.astype(dtype), types.duration.astype(dtype)
     narrow = (1 / width).astype(dtype)
 
     def sums(worth):
         worth = worth.astype(dtype)
 
-        def term(s, ell, lam, occupancy, d):
+        def term(s, lam, occupancy, d, *ell):
             y, t = _share(s, ell, d, worth, narrow)
             return lam * (y * (t - y / 2)), occupancy * y
 
-        value, slope = _over_types(term, scores, (price, rate, rate * duration, duration))
+        value, slope = _over_types(term, scores, (rate, rate * duration, duration, *prices))
         return width * value, slope
 
     return sums
@@ -155,17 +165,18 @@ def smooth_block(scores, types: Types, live, worth, width, tolerance, *, dtype):
       (worth (C,), served (V,), bend (V,), steps): the roots, sum_r phi_r y_vr, sum_r phi_r (y_vr - y_vr^2) / 2,
       and the Newton steps taken.
     """
-    steps, worth, _, slope = _newton(_smooth_sums(scores, types, width, dtype), worth, tolerance)
+    steps, worth, _, slope, root = _newton(_smooth_sums(scores, types, width, dtype), worth, tolerance)
     free = (live / (1 + slope)).astype(dtype)
-    price, duration = types.price.astype(dtype)[:, None], types.duration.astype(dtype)[:, None]
+    prices = [p[:, None] for p in _parts(types.price, dtype)]
+    duration = types.duration.astype(dtype)[:, None]
     narrow, level = (1 / width).astype(dtype), worth.astype(dtype)
 
     def term(s, q, phi):
-        y, _ = _share(s, price, duration, q, narrow)
+        y, _ = _share(s, prices, duration, q, narrow)
         return phi * y, phi * (y - y * y) / 2
 
     served, bend = _over_servers(term, scores, (level, free))
-    return worth, served, bend, steps
+    return root, served, bend, steps
 
 
 @jax.jit
@@ -176,16 +187,16 @@ def recover_block(scores, types: Types, live, worth, width, tolerance) -> Recove
     decreases, so it bounds the root from above wherever the iteration ended.
     """
     smooth = _smooth_sums(scores, types, width, jnp.dtype(jnp.float64))
-    _, smooth_worth, _, slope = _newton(smooth, worth, tolerance)
+    _, smooth_worth, _, slope, _ = _newton(smooth, worth, tolerance)
     free = live / (1 + slope)
-    price, duration = types.price[:, None], types.duration[:, None]
+    prices, duration = (types.price[:, None],), types.duration[:, None]
 
     def term(s, q, phi):
-        y, _ = _share(s, price, duration, q, 1 / width)
+        y, _ = _share(s, prices, duration, q, 1 / width)
         return phi * y, s.astype(jnp.float64) * (phi * y)
 
     served, reward = _over_servers(term, scores, (smooth_worth, free))
-    _, low, value, _ = _newton(_exact_sums(scores, types), smooth_worth, tolerance)
+    _, low, value, _, _ = _newton(_exact_sums(scores, types), smooth_worth, tolerance)
     return Recovered(jnp.maximum(low, value) * live, smooth_worth, served, reward)
 
 
@@ -205,7 +216,7 @@ def share_block(scores, types: Types, live, worth, smooth_worth, width, keep, ex
     """
     smooth = _smooth_sums(scores, types, width, jnp.dtype(jnp.float64))
     free = live / (1 + smooth(smooth_worth)[1])
-    y, _ = _share(scores, types.price[:, None], types.duration[:, None], smooth_worth, 1 / width)
+    y, _ = _share(scores, (types.price[:, None],), types.duration[:, None], smooth_worth, 1 / width)
     w = keep[:, None] * (free * y) + extra[:, None]
     index = _index(scores, types, worth)
     near = (jnp.abs(index) <= zero[:, None]) & (live > 0) & (types.rate > 0)[:, None]
@@ -221,7 +232,7 @@ def bend_block(scores, types: Types, live, worth, width):
     """
     smooth = _smooth_sums(scores, types, width, jnp.dtype(jnp.float64))
     free = live / (1 + smooth(worth)[1])
-    y, t = _share(scores, types.price[:, None], types.duration[:, None], worth, 1 / width)
+    y, t = _share(scores, (types.price[:, None],), types.duration[:, None], worth, 1 / width)
     inside = jnp.where((t > 0) & (t < 1), types.rate[:, None] * free / width, 0.0)
     moved = types.rate[:, None] * (free * y)
     pulled = types.duration[:, None] * inside

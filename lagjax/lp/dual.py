@@ -30,6 +30,7 @@ DEFAULT_GAP = 1e-4
 MAX_EVALUATIONS = 20_000
 _FIRST_WIDTH, _WARM_WIDTH, _LEAST_WIDTH = 0.1, 1e-2, 1e-12  # mu, relative to the largest score
 _FALL = 10**-0.5  # of mu from stage to stage
+_SAMPLE, _SAMPLE_SERVERS = 16, 256  # the first prices come from one server in 16, of at least 256
 _PATIENCE = 6  # stages without a better gap after which there is none
 
 
@@ -45,7 +46,7 @@ class DualSolution:
       objective: reward per step of the point.
       bound: the dual value at `price`, no less than the optimum.
       relative_gap: (bound - objective) / |bound|.
-      iterations: evaluations of all servers' roots.
+      iterations: evaluations of all servers' roots; those of a sample, from which large systems start, do not count.
       zero_tolerance: every pair whose unrepaired share is strictly between 0 and phi_r has an index
         |s_vr - ell_v - E[D_v] q_r| up to this, in units of the scores: half the last smoothing width and what the smoothing
         moved q_r by. Signs of indices inside it are not decided.
@@ -129,7 +130,10 @@ def solve_dual(
             )
         certificate = _even(blocks, target) if target.room < gap else None
         if certificate is None or certificate.gap > gap:
-            prices = None if start is None else np.asarray(start, np.float64) / blocks.scale
+            if start is None:
+                prices = _sampled(scores, blocks.scale, target, duration, gap, report)
+            else:
+                prices = np.asarray(start, np.float64) / blocks.scale
             certificate = _descend(blocks, target, prices, gap, max_evaluations, best)
         return _solution(blocks, target, certificate)
 
@@ -169,6 +173,26 @@ def _even(blocks, target):
     even = np.full_like(target.rate, target.demand / target.servers)
     value = target.value(np.zeros_like(even), np.zeros_like(even), even)
     return dataclasses.replace(found, keep=np.zeros_like(even), extra=even, value=value)
+
+
+def _sampled(scores, scale, target, duration, gap, pause):
+    """Prices at the width at which a warm start begins, from a sample of the servers; None for few servers.
+
+    With rates as they are and a demand in proportion, the dual of the sample is, on average, that of the whole in
+    proportion.
+    """
+    step = min(_SAMPLE, scores.shape[1] // _SAMPLE_SERVERS)
+    if step < 2:
+        return None
+    part = np.ascontiguousarray(scores[:, ::step])
+    with ServerBlocks(part, target.rate, duration, pause=pause) as blocks:
+        demand = target.demand * part.shape[1] / scores.shape[1]
+        aim = dataclasses.replace(target, total_scores=blocks.total_scores(), demand=demand, servers=part.shape[1])
+        price, width = np.zeros_like(target.rate), _FIRST_WIDTH
+        while width > _WARM_WIDTH:
+            price = minimise(blocks, aim, price, width, gap, MAX_EVALUATIONS)
+            width *= _FALL
+        return price * blocks.scale / scale
 
 
 def _descend(blocks, target, start, gap, max_evaluations, best):

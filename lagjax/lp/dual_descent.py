@@ -14,7 +14,7 @@ import scipy.optimize
 
 from lagjax.lp.server_blocks import ServerBlocks
 
-_SINGLE_WIDTH = 3e-4  # from this mu on indices are told apart in float32, on large systems
+_SINGLE_WIDTH = 2e-4  # from this mu on indices are told apart in float32, on large systems
 _SINGLE_PAIRS = 2**20
 _MEMORY = 20  # pairs of vectors that L-BFGS keeps
 _EVALUATIONS = 1500  # of L-BFGS at one width

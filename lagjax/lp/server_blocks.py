@@ -40,7 +40,7 @@ class ServerBlocks:
           pause: called on the calling thread between blocks, a few times a second at least; may raise to stop.
         """
         self.shape = num_types, num_servers = scores.shape
-        self.scale = float(2.0 ** np.ceil(np.log2(float(scores.max()))))
+        self.scale = float(2.0 ** np.ceil(np.log2(float(scores.max()) or 1.0)))
         self.rate, self.duration = self._types(rate), self._types(duration)
         self.evaluations, self.steps = 0, 0.0
         columns = max(1, BLOCK_BYTES // (scores.itemsize * num_types * PADDED)) * PADDED
