@@ -21,9 +21,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lagjax.errors import InputError
+from lagjax.errors import InputError, SolverError
 from lagjax.lp.dual_descent import Demand, minimise, newton_tolerance
-from lagjax.lp.selection import SolverError
 from lagjax.lp.server_blocks import ServerBlocks
 
 DEFAULT_GAP = 1e-4
