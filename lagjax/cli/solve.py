@@ -55,7 +55,7 @@ def solve(
     Example: lagjax solve --scores scores.csv --durations days.csv --per-task 3 --out prices
     """
     from lagjax.cli.summary import payload, summary
-    from lagjax.lp import solve_kiid
+    from lagjax.lp import solve_kiid, solve_occ
     from lagjax.prices import FILES, save_solution
 
     check_shown(progress)
@@ -67,7 +67,7 @@ def solve(
             f"--json would hold {instance.scores.size:,} pairs; use --out DIR, whose solution.npz is for programs"
         )
     with solving_line(progress), named_as_options("blocking", "selection", "method", "gap"):
-        occ = _solved(instance, blocking, selection, method, gap)
+        occ = solve_occ(instance, blocking, selection, method=method, gap=gap)
         bound = solve_kiid(instance).objective if kiid else None
     small = instance.scores.size <= SMALL and instance.num_servers <= NARROW
     shown = small if table is None else table
@@ -77,10 +77,3 @@ def solve(
     give_page(text, json_file, lambda: payload(instance, occ, bound))
     if out is not None:
         note(f"written: {out}/ ({', '.join(FILES)})")
-
-
-def _solved(instance, blocking, selection, method, gap):
-    from lagjax.lp import solve_occ
-
-    more = {} if gap == DEFAULT_GAP else {"gap": gap}  # only the dual method has one
-    return solve_occ(instance, blocking, selection, method=method, **more)

@@ -43,7 +43,7 @@ def payload(instance: Instance, occ: OccSolution, kiid: float | None) -> dict:
         "method": occ.method,
         "iterations": occ.iterations,
         "objective": occ.objective,
-        "occ_ub": occ.objective,
+        "occ_ub": occ.bound,
         "kiid_ub": kiid,
         "status": occ.status,
         "primal_residual": occ.primal_residual,

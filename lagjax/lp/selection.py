@@ -106,7 +106,7 @@ def room(program: Program) -> float:
     return 1 - program.demand * (1 + program.occupancy.sum()) / program.scores.shape[1]
 
 
-_MEMO = Memo(_KEPT_BYTES)
+MEMO = Memo(_KEPT_BYTES)
 
 
 def select(program: Program, selection: str, progress: Progress | None = None, start: Optimum | None = None) -> Optimum:
@@ -150,7 +150,7 @@ def _select(program, selection, progress, start):
             array.setflags(write=False)
         return optimum
 
-    return _MEMO.get(key, solved, lambda optimum: sum(array.nbytes for array in optimum.arrays))
+    return MEMO.get(key, solved, lambda optimum: sum(array.nbytes for array in optimum.arrays))
 
 
 def _centre(program, progress=None):
