@@ -1,6 +1,6 @@
 """Figures 1, 2 and 3 of the paper on partial queue information, the loss of its index policy, and what lies beyond its models.
 
-    python experiments/partial.py [FOLDER]    (about ten minutes of processor time; writes partial.md and three pictures)
+    python experiments/partial.py [FOLDER]    (about twelve minutes of processor time; writes partial.md and three pictures)
 
 Load Balancing with Partial Queue Information: Threshold Optimality and Indexability (Chadaga and Modiano), section VI. The
 text gives no state to start from: servers just filled are taken, and empty ones beside them.
