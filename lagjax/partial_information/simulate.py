@@ -35,8 +35,8 @@ class Tables(NamedTuple):
 class Keys(NamedTuple):
     """(2, B) stream keys of what happens, and of random choices (None where no policy makes any)."""
 
-    exogenous: jax.Array
-    choices: jax.Array | None
+    exogenous: jax.Array | np.ndarray
+    choices: jax.Array | np.ndarray | None
 
 
 class Rewards(NamedTuple):
