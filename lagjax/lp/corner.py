@@ -11,15 +11,15 @@ from lagjax.lp.price_face import PriceFace
 from lagjax.lp.program import Program
 from lagjax.lp.progress import Progress
 
-_WEIGHTS_SEED = 2610
+_WEIGHTS_SEED, _RANDOM_PART = 2610, 1e-3
 _TIGHT = 1e-9  # of what HiGHS returns, in units of w and of max s_vr
 
 
 def corner(program: Program, face: Face, point, progress: Progress | None = None):
     """The corner of a face, primal and dual, at which fixed weights are largest.
 
-    The weights are numbers between 1 and 2 from a stated generator, so that the corner is unique and does not depend on the
-    solver; it does depend on the order of types and servers, to which the weights belong.
+    The weights grow along types and servers from 1 to 2, each with a small random part from a stated generator, so that the
+    corner is unique and does not depend on the solver; it does depend on the order of types and servers.
 
     Args:
       program: the program.
@@ -116,7 +116,8 @@ def _dual_corner(prices, progress):
 
 
 def _weights(shape):
-    return np.random.Generator(np.random.PCG64(_WEIGHTS_SEED)).uniform(1, 2, shape)
+    part = np.random.Generator(np.random.PCG64(_WEIGHTS_SEED)).uniform(1, 2, shape)
+    return 1 + np.arange(part.size).reshape(shape) / part.size + _RANDOM_PART * part
 
 
 def settled(program: Program, point, zero: float):
