@@ -3,7 +3,8 @@
 python experiments/faults.py [--kills 50] [--worker-kills 12] [--seed 0]    (POSIX; about ten minutes on two cores)
 
 Every fault is followed by the same command until it comes through; then the final files must have the bytes of an undisturbed
-run. Commands run in forks of this process, which has imported everything and started nothing, so that a kill costs little.
+run. Commands run in forks of this process, which has imported everything and started nothing, and find compiled what the first
+of them compiled, so that a kill costs little.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import jax
 import matplotlib.figure
 import scipy.optimize
 import xarray  # noqa: F401
@@ -275,11 +277,16 @@ def main() -> int:
     chance = random.Random(given.seed)
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
+        jax.config.update("jax_compilation_cache_dir", str(work / "programs"))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+        first = run([*SWEEP, "--out", work / "first"], work / "log")
+        check("the first run", first.code == 0 and final(work / "first"), first)
         begun = time.monotonic()
         ended = run([*SWEEP, "--out", work / "whole"], work / "log")
         seconds = time.monotonic() - begun
         wanted = final(work / "whole")
-        check(f"undisturbed, in {seconds:.1f} s", ended.code == 0 and len(wanted) == 3, ended)
+        same = wanted == final(work / "first")
+        check(f"undisturbed, in {seconds:.1f} s", ended.code == 0 and same and len(wanted) == 3, ended)
         two_drivers(work, wanted)
         interrupts(work, wanted, seconds)
         damage(work, wanted, chance)

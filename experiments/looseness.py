@@ -34,7 +34,8 @@ HEAD = """# What the distance to OCC-UB is made of
 Made by `python experiments/looseness.py > experiments/looseness.md`. All systems at one copy of every server, with
 geometric durations: those of Specialist and Priority are, those of the others are replaced by geometric ones of the same
 mean, for which there is a bound by running tasks (`lagjax.exact.level_bound`) and sometimes an optimum. All figures are %
-of OCC-UB, OPT(OCC-LP(B)) at the exact blocking B; ± is the half-width of a 95% interval (none: exact).
+of OCC-UB, OPT(OCC-LP(B)) at the exact blocking B. With ±, the half-width of a 95% interval, they are simulated: at the
+blocking of the same arrivals, which estimates the same with less noise. Without, they are exact.
 
 - bound: no policy is above it. 100 less it is proven looseness of OCC-UB.
 - optimum: the best of all policies, where it can be computed. Bound less optimum is looseness that the bound has left.

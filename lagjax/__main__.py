@@ -1,6 +1,6 @@
 """`python -m lagjax`."""
 
-from lagjax.cli.app import main
+from lagjax.cli.entry import main
 
 if __name__ == "__main__":
     main()

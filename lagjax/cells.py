@@ -16,11 +16,12 @@ from lagjax.instance import Instance
 from lagjax.measure import Sums, arrivals_and_warmup, early_sums, joined, measured, summed
 from lagjax.models.policy_tables import policy_tables
 from lagjax.policies import Policy
+from lagjax.reference import wants_kiid
 from lagjax.results import Cell
 from lagjax.runs.job import Job, Watch, share
 from lagjax.runs.memory import free_bytes, out_of_memory, pieces
 from lagjax.runs.record import Record, digest, pack, unpack
-from lagjax.tune import named_policy
+from lagjax.tune import SLOW, named_policy
 
 MOST_PER_CALL = 1_000_000_000  # arrivals, times policies and replicas, between two words of a cell: seconds
 
@@ -32,7 +33,7 @@ class Task(NamedTuple):
       instance: at its load.
       policies: built, or names of those that are built when the cell's turn comes.
       steps: counted per replica, or None for the default number of tasks.
-      replicas, seed, selection: as in `lagjax.sweep.sweep`.
+      replicas, seed, selection, kiid: as in `lagjax.sweep.sweep`.
     """
 
     instance: Instance
@@ -41,6 +42,7 @@ class Task(NamedTuple):
     replicas: int
     seed: int
     selection: str
+    kiid: str = "auto"
 
 
 def cell_job(task: Task) -> Job:
@@ -48,8 +50,12 @@ def cell_job(task: Task) -> Job:
     instance = task.instance
     rules = [p if isinstance(p, str) else policy_tables([p])[1][0].group for p in task.policies]
     shape = f"{instance.scores.shape} {instance.max_duration} {instance.servers_per_task} {sorted(map(str, rules))}"
-    work = sum(arrivals_and_warmup(instance, task.steps)) * len(task.policies) * task.replicas
-    return Job(cell_name(task), shape, work, functools.partial(run_cell, task))
+    return Job(cell_name(task), shape, _work(task), functools.partial(run_cell, task))
+
+
+def _work(task):
+    """Tasks to simulate, over policies and replicas."""
+    return sum(arrivals_and_warmup(task.instance, task.steps)) * len(task.policies) * task.replicas
 
 
 def cell_name(task: Task) -> str:
@@ -70,11 +76,13 @@ def run_cell(task: Task, watch: Watch) -> Record:
 
     shares = [Sums(**unpack(data).arrays) for data in watch.gather(own_share)]
     arrivals, warmup = arrivals_and_warmup(task.instance, task.steps)
-    return record_of(measured(task.instance, policies, joined(shares), arrivals, warmup, task.steps))
+    names = [p if isinstance(p, str) else p.name for p in task.policies]
+    kiid = wants_kiid(task.kiid, task.instance, names, _work(task))
+    return record_of(measured(task.instance, policies, joined(shares), arrivals, warmup, task.steps, kiid))
 
 
 def built(task: Task) -> tuple[Policy, ...]:
-    """The policies of a cell; those left as names are built now (`tuned` takes long)."""
+    """The policies of a cell; those left as names are built now: their programs take a while, and `tuned` takes long."""
     return tuple(
         named_policy(p, task.instance, task.selection, seed=task.seed) if isinstance(p, str) else p
         for p in task.policies
@@ -94,7 +102,7 @@ def _simulated(task, policies, first, last, kept, watch) -> Sums:
         pause = None  # another machine's batch
     per_replica = (arrivals + warmup) * len(policies)
     if kept is None:
-        watch.checkpoint.save(lambda: _state(policies, (first, last, first, 0), done), now=not _cheap(task))
+        watch.checkpoint.save(lambda: _state(policies, (first, last, first, 0), done), now=_slow(task))
     behind = 0 if pause is None else pause.done * len(policies) * size
     watch.progress(((at - first) * per_replica + behind) * watch.processes)
 
@@ -141,9 +149,9 @@ def _simulated(task, policies, first, last, kept, watch) -> Sums:
     return joined(done)
 
 
-def _cheap(task):
-    """Whether all policies were built beforehand, so that a cell that starts anew loses nothing but simulation."""
-    return all(isinstance(p, Policy) for p in task.policies)
+def _slow(task):
+    """Whether a policy was searched for, so that a cell that starts anew would lose more than simulation."""
+    return any(p in SLOW for p in task.policies if isinstance(p, str))
 
 
 def _state(policies, at, done, pause=None, early=None) -> Record:
@@ -171,7 +179,7 @@ def _stood(kept, first, last) -> tuple[list[Sums], int, Pause | None, int, np.nd
     return done, at, Pause(kept.head["events"], leaves), size, kept.arrays.get("early")
 
 
-_PLAIN = ("occ_ub", "occ_ub_0", "kiid_ub", "optimum", "occ_slope", "steps", "warmup", "device")
+_PLAIN = ("occ_ub", "occ_ub_0", "kiid_ub", "optimum", "optimum_occ_ub", "occ_slope", "steps", "warmup", "device")
 _ARRAYS = ("reward", "blocked", "assigned", "drift", "drift_ci95", "stationary", "selection_matters")
 
 
@@ -206,6 +214,7 @@ def _policies_of(record):
 def described(tasks: Sequence[Task]) -> dict:
     """What determines the results of these tasks, readable, for `lagjax.runs.folder`."""
     first = tasks[0]
+    asked = {} if first.kiid == "auto" else {"kiid": first.kiid}
     return {
         "instances": described_instances([task.instance for task in tasks]),
         "policies": [described_policy(same) for same in zip(*(task.policies for task in tasks), strict=True)],
@@ -213,6 +222,7 @@ def described(tasks: Sequence[Task]) -> dict:
         "replicas": int(first.replicas),
         "seed": int(first.seed),
         "selection": first.selection,
+        **asked,
     }
 
 

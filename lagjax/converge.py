@@ -16,6 +16,7 @@ from lagjax.errors import InputError
 from lagjax.instance import Instance
 from lagjax.lp import check_selection
 from lagjax.policies import Policy, build_policy
+from lagjax.reference import check_kiid
 from lagjax.results import provenance, versions
 from lagjax.runs.execute import execute
 from lagjax.runs.running import Running
@@ -70,6 +71,7 @@ def converge(
     seed: int = 0,
     selection: str = "canonical",
     start: str = "warm",
+    kiid: str = "auto",
     progress: Callable[[int, int], object] | None = None,
     out: str | Path | None = None,
     running: Running | None = None,
@@ -87,6 +89,7 @@ def converge(
       seed: of all randomness, in [0, 2^64).
       selection: which LP optimum makes LAG, ALG-SC-LP and the warm start.
       start: "warm" (the fluid fixed point x_hat, then 3 mean service times dropped) or "empty" (10, and at least d steps).
+      kiid: whether OPT(KIID) is solved; see `lagjax.sweep.sweep`.
       progress: called with the cells done so far and those in all.
       out: folder that keeps every finished cell; the same call goes on with what it finds there.
       running: where and how the cells run; see `lagjax.runs.running.Running`. No result depends on it.
@@ -103,6 +106,7 @@ def converge(
         whole_number("steps", steps, 2)
     whole_number("seed", seed, 0, 2**64 - 1)
     check_selection(selection)
+    check_kiid(kiid)
     if start not in STARTS:
         raise InputError(f"start is '{start}'; choose from {', '.join(STARTS)}")
     if not instances or not policies or not sizes:
@@ -113,7 +117,7 @@ def converge(
     most = max(size.dispatchers for size in sizes)
     made = [[_built(p, instance, selection) for p in policies] for instance in instances]
     tasks = [
-        SizeTask(instance, policy, size, place, steps, replicas, seed, selection, start, most)
+        SizeTask(instance, policy, size, place, steps, replicas, seed, selection, start, most, kiid)
         for instance, built in zip(instances, made, strict=True)
         for policy in built
         for place, size in enumerate(sizes)
@@ -134,6 +138,7 @@ def converge(
         "seed": seed,
         "selection": selection,
         "start": start,
+        **({} if kiid == "auto" else {"kiid": kiid}),
         "versions": versions(),
     }
     running = running or Running(unit="cells")
@@ -173,7 +178,7 @@ def _built(policy, instance, selection):
 ROW_KEYS = (
     "instance", "load", "copies", "dispatchers", "policy", "reward_per_step", "reward_ci95", "percent_of_occ_ub", "percent_ci95",
     "blocking", "occ_ub", "occ_ub_0", "kiid_ub", "steps", "replicas", "drift", "drift_ci95", "stationary",
-    "percent_of_optimum", "optimal_reward",
+    "percent_of_optimum", "percent_of_optimum_ci95", "optimal_reward", "optimal_percent_of_occ_ub",
 )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
 from collections.abc import Sequence
 
 import jax
@@ -11,10 +12,12 @@ import numpy as np
 
 from lagjax.durations import from_pmf, mean_duration, stack_laws
 from lagjax.errors import InputError
+from lagjax.given import printable
 
 _LOAD_SLACK = 1e-9
+_LEAST_RATE = sys.float_info.min  # arrivals per step; rarer ones have no full precision
 LEAST_LOAD = (
-    1e-6  # below it the words of 32 bits that gaps between tasks are drawn from are too coarse, and programs too flat
+    1e-6  # below it the 32-bit words that gaps between tasks are drawn from are too coarse, and programs too flat
 )
 
 
@@ -81,7 +84,7 @@ class Instance:
         """Returns the same instance with all arrival rates scaled to the given load rho in [LEAST_LOAD, 1 - k/R].
 
         Raises:
-          InputError: the load is outside that range, or would need more than one arrival per step.
+          InputError: the load is outside that range, too small to compute with, or would need more than one arrival per step.
         """
         load = as_number("load", load)
         if self.max_load <= 0:
@@ -93,6 +96,12 @@ class Instance:
             raise InputError(
                 f"load {load:g} of instance '{self.name}' is outside [{LEAST_LOAD:g}, 1 - k/R]; "
                 f"choose a load from {LEAST_LOAD:g} to {self.max_load:.6g}"
+            )
+        least = _LEAST_RATE * float(self.load / self.arrival_rate.min())
+        if load < least:
+            raise InputError(
+                f"load {load:g} of instance '{self.name}' makes arrivals too rare to compute with; choose a load from "
+                f"{least:.3g} to {self.max_load:.6g}"
             )
         rates = self.arrival_rate * (load / self.load)
         if rates.sum() > 1 + 1e-12:
@@ -168,7 +177,7 @@ def make_instance(
         arrival_rate=rates,
         service_pmf=_service_table(service, num_types),
         servers_per_task=int(k),
-        name=_printable("name", str(name)),
+        name=printable("name", str(name)),
         tasks=_names("tasks", tasks, num_types),
         servers=_names("servers", servers, num_servers),
     )
@@ -219,7 +228,7 @@ def _service_table(service, num_types):
 
 def _names(field, names, length):
     try:
-        names = tuple(map(str, range(length))) if names is None else tuple(_printable(field, str(n)) for n in names)
+        names = tuple(map(str, range(length))) if names is None else tuple(printable(field, str(n)) for n in names)
     except TypeError:
         raise InputError(f"{field} is {names!r}; give {length} names") from None
     if len(names) != length:
@@ -243,11 +252,3 @@ def as_number(field: str, value) -> float:
     if not math.isfinite(number):
         raise InputError(f"{field} is {value!r}; give a finite number")
     return number
-
-
-def _printable(field, name):
-    if not name.isprintable():
-        raise InputError(f"{field} has the name {name!r}; names hold no line breaks, tabs or control characters")
-    if len(name) > 100:
-        raise InputError(f"{field} has a name of {len(name)} characters ({name[:20]}...); use at most 100")
-    return name

@@ -12,8 +12,8 @@ from lagjax.engine.devices import device_name
 from lagjax.engine.run import Counts
 from lagjax.exact import known_optimum
 from lagjax.instance import Instance
-from lagjax.lp import SELECTIONS, occ_bound, occ_upper_bound, solve_kiid
-from lagjax.policies import Policy, build_policy, strict_order
+from lagjax.lp import occ_bound, occ_upper_bound, solve_kiid
+from lagjax.policies import Policy, selection_matters
 from lagjax.results import Cell, check_served
 from lagjax.stats import left_of_start
 
@@ -76,17 +76,25 @@ def joined(parts: Sequence[Sums]) -> Sums:
     return Sums(earned, blocked, np.sum([part.served for part in parts], axis=0), early)
 
 
-def measure(instance: Instance, policies: Sequence[Policy], counts: Counts, *, warmup: int = 0, steps=None) -> Cell:
-    """Turns exact counts into rewards per step and compares them with the bounds at the blocking that was measured."""
-    return measured(instance, policies, summed(instance, counts), counts.arrivals, warmup, steps)
+def measure(
+    instance: Instance, policies: Sequence[Policy], counts: Counts, *, warmup: int = 0, steps=None, kiid: bool = True
+) -> Cell:
+    """Turns exact counts into rewards per step and compares them with the bounds at the blocking that was measured.
+
+    With `kiid` false OPT(KIID), which is for reference only, is not solved.
+    """
+    return measured(instance, policies, summed(instance, counts), counts.arrivals, warmup, steps, kiid)
 
 
-def measured(instance: Instance, policies, sums: Sums, arrivals: int, warmup: int, steps: int | None) -> Cell:
+def measured(
+    instance: Instance, policies, sums: Sums, arrivals: int, warmup: int, steps: int | None, kiid: bool
+) -> Cell:
     """`measure`, from what is kept of the counts."""
     per_step = instance.total_rate / arrivals
     blocked = sums.blocked / arrivals
     check_served(blocked)
     occ_ub, slope = occ_bound(instance, float(blocked.mean()))
+    best = known_optimum(instance)
     left = left_of_start(*_halves(sums, arrivals))
     points = 100 * instance.total_rate / occ_ub
     stationary = left.stationary()
@@ -98,15 +106,16 @@ def measured(instance: Instance, policies, sums: Sums, arrivals: int, warmup: in
         assigned=sums.served / blocked.size * per_step,
         occ_ub=occ_ub,
         occ_ub_0=occ_upper_bound(instance, 0.0),
-        kiid_ub=solve_kiid(instance).objective,
-        optimum=known_optimum(instance),
+        kiid_ub=solve_kiid(instance).objective if kiid else None,
+        optimum=None if best is None else best.reward,
+        optimum_occ_ub=None if best is None else best.occ_ub,
         occ_slope=slope,
         steps=round(arrivals / instance.total_rate) if steps is None else int(steps),
         warmup=round(warmup / instance.total_rate),
         drift=points * left.drift.mean[:-1],
         drift_ci95=points * left.drift.ci95[:-1],
         stationary=np.minimum(stationary[:-1], stationary[-1]),  # a reward is compared at the blocking measured
-        selection_matters=np.array([_selection_matters(policy.name, instance) for policy in policies]),
+        selection_matters=np.array([selection_matters(policy.name, instance) for policy in policies]),
         device=device_name(),
     )
 
@@ -116,19 +125,3 @@ def _halves(sums, arrivals):
     *early, counted = sums.early
     whole = np.vstack([sums.earned, sums.blocked])
     return early / counted, (whole - early) / (arrivals - counted)
-
-
-def _selection_matters(name, instance):
-    """Whether the LP behind a named policy has several optima that make different policies (Lag, Appendix A)."""
-    if name not in ("lag", "alg-sc-lp"):
-        return False
-    alike = np.unique(instance.scores, axis=1, return_inverse=True)[1].ravel()  # servers with equal scores
-    first, *others = (build_policy(name, instance, selection) for selection in SELECTIONS)
-    return not all(_same_choice(first, other, alike) for other in others)
-
-
-def _same_choice(one, other, alike):
-    order, another = strict_order(one), strict_order(other)
-    if order is not None and another is not None:
-        return np.array_equal(alike[np.argsort(order, axis=1)], alike[np.argsort(another, axis=1)])
-    return np.array_equal(one.tier, other.tier) and np.allclose(one.weight, other.weight, atol=1e-3)

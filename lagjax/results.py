@@ -12,16 +12,19 @@ import numpy as np
 import xarray as xr
 
 from lagjax.errors import InputError
+from lagjax.given import expanded
 from lagjax.instance import Instance
 from lagjax.policies import Policy
 from lagjax.runs.files import write_whole
+from lagjax.runs.folder import file_name
 from lagjax.stats import estimate, percent_of_bound, told
 
 ROW_KEYS = (
     "instance", "load", "policy", "reward_per_step", "reward_ci95", "percent_of_occ_ub", "percent_ci95", "blocking",
-    "occ_ub", "occ_ub_0", "kiid_ub", "steps", "replicas", "percent_of_optimum", "optimal_reward",
-    "drift", "drift_ci95", "stationary",
+    "occ_ub", "occ_ub_0", "kiid_ub", "steps", "replicas", "percent_of_optimum", "percent_of_optimum_ci95", "optimal_reward",
+    "optimal_percent_of_occ_ub", "drift", "drift_ci95", "stationary",
 )  # fmt: skip
+NAMES = "names"  # attribute of a file: names of variables and dimensions in full, by their ASCII spelling there
 
 
 class Cell(NamedTuple):
@@ -33,13 +36,14 @@ class Cell(NamedTuple):
       reward: (P, B) reward per step.
       blocked: (B,) fraction of tasks lost, the same under every policy.
       assigned: (P, V, R) servers given per step, by task type and server, mean over replicas.
-      occ_ub, occ_ub_0, kiid_ub: OPT(OCC-LP(B_hat)), OPT(OCC-LP(0)), OPT(KIID), reward per step.
-      optimum: reward per step of the best policy, or None where it is not known (`lagjax.exact.known_optimum`).
+      occ_ub, occ_ub_0, kiid_ub: OPT(OCC-LP(B_hat)), OPT(OCC-LP(0)), OPT(KIID) (None where skipped), reward per step.
+      optimum, optimum_occ_ub: reward per step of the best policy, and OPT(OCC-LP(B)) at the exact blocking B beside which
+        it stands; None where the optimum is not known (`lagjax.exact.known_optimum`).
       occ_slope: d OPT(OCC-LP(B)) / dB at B_hat.
       steps, warmup: steps counted and dropped per replica.
       drift, drift_ci95: (P,) second half of what was counted less the first, in points of occ_ub; NaN where there are no halves.
       stationary: (P,) whether nothing is left of the empty start: 1 yes, 0 no, NaN not known (see `lagjax.stats.start`).
-      selection_matters: (P,) whether the LP that made a policy has several optima that make different ones.
+      selection_matters: (P,) whether the LP that made a policy has several optima that make different ones; NaN where unknown.
       device: what simulated it.
     """
 
@@ -50,8 +54,9 @@ class Cell(NamedTuple):
     assigned: np.ndarray
     occ_ub: float
     occ_ub_0: float
-    kiid_ub: float
+    kiid_ub: float | None
     optimum: float | None
+    optimum_occ_ub: float | None
     occ_slope: float
     steps: int
     warmup: int
@@ -63,23 +68,24 @@ class Cell(NamedTuple):
 
 
 def check_served(blocked) -> None:
-    """Raises InputError where every counted task was lost: too few were counted to estimate anything."""
-    if np.mean(blocked) >= 1:
-        raise InputError("every counted task was lost, so there is nothing to compare; use more steps or more replicas")
+    """Raises InputError where every counted task was lost, or none came: too few were counted to estimate anything."""
+    if not np.mean(blocked) < 1:
+        raise InputError("no counted task was served, so there is nothing to compare; use more steps or more replicas")
 
 
 def assemble(cells: Sequence[Cell], *, seed: int, selection: str) -> xr.Dataset:
     """Builds the Dataset of a sweep; combinations of instance and load that were not run are NaN.
 
     Variables over (instance, load, policy): reward_per_step, percent_of_occ_ub (of OPT(OCC-LP(B_hat))), each with its
-    `_ci95` half-width (`reward_ci95`, `percent_ci95`), drift (second half of the counted tasks less the first, in points of
-    the bound) with drift_ci95, stationary (1 where nothing is left of the start, 0 where something is, NaN where that is not
-    known), percent_of_optimum (NaN where the optimum is not known), and selection_matters (1 where the policy comes from an LP
-    with several optima that make different policies). Over (instance, load, policy, than): difference, the paired difference of
-    percent_of_occ_ub between two policies on the same arrivals, with difference_ci95. Over (instance, load): blocking,
-    blocking_ci95, occ_ub, occ_ub_0, kiid_ub, optimal_reward, steps, warmup. Over (instance, load, policy, replica): reward. Over
-    (instance, load, replica): blocked. Per instance, over (load, policy, task_NAME, server_NAME): assigned_NAME, servers given
-    per step. Attributes: seed, selection, versions, device, configuration.
+    `_ci95` half-width (`reward_ci95`, `percent_ci95`), percent_of_optimum with percent_of_optimum_ci95 (NaN where the
+    optimum is not known), drift (second half of the counted tasks less the first, in points of the bound) with drift_ci95,
+    stationary (1 where nothing is left of the start, 0 where something is, NaN where that is not known), and
+    selection_matters (1 where the policy comes from an LP with several optima that make different policies). Over (instance,
+    load, policy, than): difference, the paired difference of percent_of_occ_ub between two policies on the same arrivals,
+    with difference_ci95. Over (instance, load): blocking, blocking_ci95, occ_ub, occ_ub_0, kiid_ub, optimal_reward,
+    optimal_percent_of_occ_ub (of OPT(OCC-LP(B)) at the exact B: no noise), steps, warmup. Over (instance, load, policy,
+    replica): reward. Over (instance, load, replica): blocked. Per instance, over (load, policy, task_NAME, server_NAME):
+    assigned_NAME, servers given per step. Attributes: seed, selection, versions, device, configuration.
     """
     parts = [_cell_dataset(cell) for cell in cells]
     data = xr.merge(parts, join="outer", compat="no_conflicts", combine_attrs="drop")
@@ -100,14 +106,18 @@ def _cell_dataset(cell):
     percent = percent_of_bound(cell.reward, cell.blocked, cell.occ_ub, cell.occ_slope)
     reward, share, blocking = estimate(cell.reward), estimate(percent), estimate(cell.blocked)
     optimum = np.nan if cell.optimum is None else cell.optimum
+    kiid = np.nan if cell.kiid_ub is None else cell.kiid_ub
+    optimum_occ_ub = np.nan if cell.optimum_occ_ub is None else cell.optimum_occ_ub
     difference = estimate(percent[:, None] - percent[None])
     per_cell = {
         "blocking": blocking.mean, "blocking_ci95": blocking.ci95, "occ_ub": cell.occ_ub, "occ_ub_0": cell.occ_ub_0,
-        "kiid_ub": cell.kiid_ub, "optimal_reward": optimum, "steps": float(cell.steps), "warmup": float(cell.warmup),
+        "kiid_ub": kiid, "optimal_reward": optimum, "optimal_percent_of_occ_ub": 100 * optimum / optimum_occ_ub,
+        "steps": float(cell.steps), "warmup": float(cell.warmup),
     }  # fmt: skip
     per_policy = {
         "reward_per_step": reward.mean, "reward_ci95": reward.ci95, "percent_of_occ_ub": share.mean,
         "percent_ci95": share.ci95, "percent_of_optimum": 100 * reward.mean / optimum,
+        "percent_of_optimum_ci95": 100 * reward.ci95 / optimum,
         "drift": cell.drift, "drift_ci95": cell.drift_ci95, "stationary": cell.stationary,
         "selection_matters": cell.selection_matters.astype(float),
     }  # fmt: skip
@@ -146,8 +156,29 @@ def rows(data: xr.Dataset) -> list[dict]:
 
 
 def save(data: xr.Dataset, path) -> None:
-    """Writes the Dataset as netCDF: complete or not at all."""
+    """Writes the Dataset as netCDF: complete or not at all.
+
+    Names of variables and dimensions that netCDF cannot hold everywhere, such as those with Chinese letters, are written in
+    ASCII; the attribute `names` (JSON) has them in full, and `load` gives them back.
+    """
+    spelt = _spelt([str(name) for name in dict.fromkeys([*data.variables, *data.dims])])
+    if spelt:
+        names = json.dumps({short: name for name, short in spelt.items()}, ensure_ascii=False)
+        data = data.rename(spelt).assign_attrs({NAMES: names})
     write_whole(path, lambda temporary: data.to_netcdf(temporary, engine="scipy"))
+
+
+def _spelt(names):
+    """Names that every reader of netCDF takes, for those that not every one does; different for different names."""
+    spelt: dict[str, str] = {}
+    for name in names:
+        if name.isascii() and name.isprintable() and "/" not in name and not name.endswith(" "):
+            continue
+        short = file_name(name)
+        while short in names or short in spelt.values():
+            short += "_"
+        spelt[name] = short
+    return spelt
 
 
 def load(path) -> xr.Dataset:
@@ -157,8 +188,10 @@ def load(path) -> xr.Dataset:
       InputError: there is no such file, or it is not netCDF.
     """
     try:
-        with xr.open_dataset(path, engine="scipy") as data:
-            return data.load()
+        with xr.open_dataset(expanded(path), engine="scipy") as file:
+            data = file.load()
+        names = json.loads(data.attrs.pop(NAMES, "{}"))
+        return data.rename(names)
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; give the sweep.nc of a finished sweep") from None
     except (OSError, TypeError, ValueError) as error:

@@ -18,11 +18,12 @@ from lagjax.fluid.fixed_point import lp_fixed_point
 from lagjax.instance import Instance
 from lagjax.lp import occ_bound, occ_upper_bound, solve_kiid, solve_occ
 from lagjax.policies import Policy
+from lagjax.reference import wants_kiid
 from lagjax.results import check_served
 from lagjax.runs.job import Job, Watch, share
 from lagjax.runs.memory import free_bytes, pieces
 from lagjax.runs.record import Record, pack, unpack
-from lagjax.stats import estimate, left_of_start, percent_of_bound
+from lagjax.stats import estimate, left_of_start, percent_of_bound, ratio_of_means
 from lagjax.tune import named_policy
 
 TARGET = 0.25  # points: half-width of the 95% interval when the caller names no number of steps
@@ -52,7 +53,7 @@ class SizeTask(NamedTuple):
       policy: built, or a name that is built for the size when its turn comes.
       size, place: the size and its number in the study.
       steps: counted per replica, or None for as many as the interval asks for.
-      replicas, seed, selection, start: as in `lagjax.converge.converge`.
+      replicas, seed, selection, start, kiid: as in `lagjax.converge.converge`.
       most_dispatchers: the study's largest.
     """
 
@@ -66,6 +67,7 @@ class SizeTask(NamedTuple):
     selection: str
     start: str
     most_dispatchers: int
+    kiid: str = "auto"
 
 
 def size_job(task: SizeTask) -> Job:
@@ -204,7 +206,7 @@ def _measured(task, halves, steps, warmup) -> dict:
     """The numbers of a cell, and the reward of every replica."""
     instance, size = task.instance, task.size
     arrived = sum(half.arrived.sum(axis=0) for half in halves)
-    blocked = sum(half.blocked.sum(axis=0) for half in halves) / np.maximum(arrived, 1)
+    blocked = ratio_of_means(sum(half.blocked.sum(axis=0) for half in halves), arrived)
     check_served(blocked)
     bound, slope = occ_bound(instance, float(blocked.mean()))
 
@@ -215,14 +217,16 @@ def _measured(task, halves, steps, warmup) -> dict:
     rewards = per_copy(halves)
     reward, percent = estimate(rewards), estimate(percent_of_bound(rewards, blocked, bound, slope))
     left = left_of_start(*(100 * per_copy([half]) / bound for half in halves))
-    best = known_optimum(instance) if size.copies == size.dispatchers == 1 else None
-    best = np.nan if best is None else best
+    known = known_optimum(instance) if size.copies == size.dispatchers == 1 else None
+    best, beside = (np.nan, np.nan) if known is None else known
+    kiid = solve_kiid(instance).objective if wants_kiid(task.kiid, instance, [task.policy.name]) else np.nan
     return {
         "reward_per_step": reward.mean, "reward_ci95": reward.ci95, "percent_of_occ_ub": percent.mean,
         "percent_ci95": percent.ci95, "blocking": blocked.mean(), "blocking_ci95": estimate(blocked).ci95, "occ_ub": bound,
         "drift": left.drift.mean, "drift_ci95": left.drift.ci95, "stationary": left.stationary(),
         "steps": float(steps), "warmup": float(warmup),
         "tasks": float(arrived.sum()), "load": round(instance.load, 9), "occ_ub_0": occ_upper_bound(instance, 0.0),
-        "kiid_ub": solve_kiid(instance).objective, "optimal_reward": best,
-        "percent_of_optimum": 100 * reward.mean / best, "reward": rewards,
+        "kiid_ub": kiid, "optimal_reward": best,
+        "percent_of_optimum": 100 * reward.mean / best, "percent_of_optimum_ci95": 100 * reward.ci95 / best,
+        "optimal_percent_of_occ_ub": 100 * best / beside, "reward": rewards,
     }  # fmt: skip

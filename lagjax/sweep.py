@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import xarray as xr
 
-from lagjax.cells import Task, built, cell_job, cell_name, cell_of, described
+from lagjax.cells import Task, cell_job, cell_of, described
 from lagjax.engine.checks import MOST_REPLICAS, whole_number
 from lagjax.engine.run import check_length
 from lagjax.errors import InputError
 from lagjax.instance import Instance, as_number
-from lagjax.lp import check_selection, occ_upper_bound, solve_kiid
+from lagjax.lp import check_selection
 from lagjax.measure import arrivals_and_warmup
 from lagjax.policies import Policy
+from lagjax.reference import check_kiid
 from lagjax.results import assemble, versions
 from lagjax.runs.execute import execute
-from lagjax.runs.folder import finished_names
 from lagjax.runs.running import Running
-from lagjax.tune import SLOW
+from lagjax.tune import SINGLE_NAMES
 
 DEFAULT_POLICIES = ("lag", "greedy", "random", "alg-sc-lp", "whittle", "whittle-rate")
 DEFAULT_REPLICAS = 1024
@@ -34,14 +35,19 @@ def sweep(
     replicas: int = DEFAULT_REPLICAS,
     seed: int = 0,
     selection: str = "canonical",
+    kiid: str = "auto",
     progress: Callable[[int, int], object] | None = None,
     out: str | Path | None = None,
     running: Running | None = None,
 ) -> xr.Dataset:
     """Simulates every policy on every instance at every load and compares it with its upper bound.
 
-    Every input is checked, and every LP solved, before the first simulation starts. `tuned` is tuned for each cell when its
-    turn comes, on random numbers other than the sweep's, and so is `lag-levels` built.
+    Every input is checked before the first simulation starts. A cell's programs are solved, and its policies made from them,
+    when its turn comes, `tuned` on random numbers other than the sweep's.
+
+    Processes: JAX starts threads, which `os.fork` does not copy, so a process forked after anything was simulated is refused
+    (the start method "fork" of multiprocessing, which Linux had by default before Python 3.14); use "spawn". A script whose
+    `running` has workers does its work below `if __name__ == "__main__":`, since workers import it.
 
     Args:
       instances: with different names; their own loads are not used.
@@ -51,6 +57,8 @@ def sweep(
       replicas: independent replicas, at least 2 for intervals.
       seed: of all randomness, in [0, 2^64).
       selection: which LP optimum makes LAG and ALG-SC-LP; see `lagjax.lp.SELECTIONS`.
+      kiid: whether OPT(KIID), which is for reference only, is solved: "always", "never" (it is NaN then), or "auto", unless it
+        would cost more than the rest; see `lagjax.reference`.
       progress: called again and again with the arrivals simulated so far, over policies and replicas, and those in all.
       out: folder that keeps every finished cell; the same call goes on with what it finds there.
       running: where and how the cells run; see `lagjax.runs.running.Running`. No result depends on it.
@@ -60,11 +68,13 @@ def sweep(
 
     Raises:
       InputError: an argument that cannot be used.
-      RunError: cells failed twice; the others are kept.
+      RunError: cells failed; the others are kept. Or this process was forked after JAX had started.
+      SolverError: a program was not solved, and no folder keeps the other cells.
     """
     if steps is not None and not _positive_whole(steps):
         raise InputError(f"steps is {steps!r}; give a whole number, 1 or more")
     check_selection(selection)
+    check_kiid(kiid)
     whole_number("replicas", replicas, 1, MOST_REPLICAS)
     whole_number("seed", seed, 0, 2**64 - 1)
     instances = _listed("instances", instances, "instance")
@@ -75,7 +85,7 @@ def sweep(
     if len(set(names)) < len(names):
         raise InputError(f"instances share a name ({', '.join(names)}); rename one")
     tasks = [
-        Task(at, _named_apart(p if isinstance(p, str) else p(at) for p in policies), steps, replicas, seed, selection)
+        Task(at, _named_apart(map(functools.partial(_policy, at), policies)), steps, replicas, seed, selection, kiid)
         for instance in instances
         for at in map(instance.with_load, _distinct(loads(instance) if callable(loads) else loads))
     ]
@@ -85,11 +95,20 @@ def sweep(
     if progress is not None:
         running = running._replace(views=(*running.views, lambda status: progress(int(status.done), int(status.work))))
     configuration = {"command": "sweep", **described(tasks), "versions": versions()}
-    done = set() if running.fresh else finished_names(running.out, configuration, map(cell_name, tasks))
-    tasks = [task if cell_name(task) in done else _checked(task) for task in tasks]
+    for task in tasks:
+        check_length(sum(arrivals_and_warmup(task.instance, task.steps)))
     records = execute([cell_job(task) for task in tasks], configuration, running)
     cells = [cell_of(task.instance, record) for task, record in zip(tasks, records, strict=True)]
     return assemble(cells, seed=seed, selection=selection)
+
+
+def _policy(instance, policy):
+    """The name of a policy that is built later, or the policy that a function makes."""
+    if not isinstance(policy, str):
+        return policy(instance)
+    if policy not in SINGLE_NAMES:
+        raise InputError(f"no policy '{policy}'; choose from {', '.join(SINGLE_NAMES)}")
+    return policy
 
 
 def _named_apart(policies):
@@ -98,17 +117,6 @@ def _named_apart(policies):
     if len(set(names)) < len(names):
         raise InputError(f"policies share a name ({', '.join(names)}); rename one")
     return policies
-
-
-def _checked(task: Task) -> Task:
-    """The task with its policies built, all but `tuned`; raises InputError where it cannot be run."""
-    check_length(sum(arrivals_and_warmup(task.instance, task.steps)))
-    ready = tuple(
-        p if p in SLOW or isinstance(p, Policy) else built(task._replace(policies=(p,)))[0] for p in task.policies
-    )
-    occ_upper_bound(task.instance, 0.0)
-    solve_kiid(task.instance)
-    return task._replace(policies=ready)
 
 
 def _listed(field, values, one):

@@ -91,7 +91,7 @@ def said(cell) -> str:
 
 
 def _optimum(cell):
-    share = 100 * (cell.optimal_reward / cell.occ_ub).item()
+    share = cell.optimal_percent_of_occ_ub.item()
     return f"{share:.2f}" if np.isfinite(share) else "-"
 
 
@@ -128,7 +128,7 @@ def _beside(cell, instance, load, policy):
 
 LEGEND = (
     "Reward as % of OCC-UB = OPT(OCC-LP(B)) at the blocking B measured, ± half-width of the 95% interval; leads are paired.\n"
-    "optimum: the best that any policy can do, on the same scale, computed where the system is small enough.\n"
+    "optimum: the best that any policy can do, as % of OPT(OCC-LP(B)) at the exact B: exact, where the system is small enough.\n"
     "† the policy comes from an LP with more than one optimum here: --selection vertex, interior and canonical differ."
 )
 PUBLISHED_LEGEND = f"Published (Lag, Table 3) and (ours - published); * marks more than {TOLERANCE:g} points."
@@ -175,6 +175,16 @@ def convergence_lines(data: xr.Dataset, instance: str, beside_published: bool) -
     if all(line[-1] == "-" for line in lines):
         header, lines = header[:-1], [line[:-1] for line in lines]
     return header, lines
+
+
+def kiid_note(data: xr.Dataset, choice: str) -> str | None:
+    """Says of which instances OPT(KIID) was left out, and why: what `choice` of `lagjax.reference.KIID` asked for."""
+    skipped = data.kiid_ub.isnull() & data.occ_ub.notnull()
+    names = [str(name) for name in data.instance.values if skipped.sel(instance=name).any()]
+    if not names:
+        return None
+    why = "as asked" if choice == "never" else "it costs more than the rest, and --kiid always solves it"
+    return f"kiid skipped: no OPT(KIID), a line for reference, for {', '.join(names)} ({why})"
 
 
 def _plus_minus(mean, half):

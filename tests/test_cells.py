@@ -6,6 +6,8 @@ from lagjax import cells, scaled_cells
 from lagjax.cells import Task, run_cell
 from lagjax.durations import geometric
 from lagjax.engine.run import batch_bytes
+from lagjax.engine.scaled_run import simulate_scaled
+from lagjax.exact import known_optimum
 from lagjax.gallery import priority
 from lagjax.instance import make_instance
 from lagjax.policies import build_policy
@@ -130,3 +132,18 @@ def test_a_size_stopped_after_every_checkpoint(monkeypatch):
             continue
     assert kept.saves > 2
     assert pack(found) == pack(wanted)
+
+
+def test_a_size_loses_tasks_lost_over_tasks_that_came():
+    """Replicas that see few tasks see different numbers of them; at one copy the optimum stands beside, free of noise."""
+    instance = priority(0.8)
+    lag = build_policy("lag", instance)
+    found = run_size(SizeTask(instance, lag, Size(1, 1), 0, 40, 24, 1, "canonical", "empty", 1), Watch())
+    values, best = found.head["values"], known_optimum(instance)
+    given = {"steps": 40, "warmup": int(values["warmup"]), "replicas": 24, "seed": 1, "most_dispatchers": 1}
+    halves = simulate_scaled(instance, lag, copies=1, dispatchers=1, **given)
+    lost, came = (sum(getattr(half, key).sum(axis=0) for half in halves) for key in ("blocked", "arrived"))
+    assert values["blocking"] == pytest.approx(lost.sum() / came.sum()) != pytest.approx((lost / came).mean())
+    assert values["optimal_percent_of_occ_ub"] == pytest.approx(100 * best.reward / best.occ_ub)
+    assert values["percent_of_optimum"] == pytest.approx(100 * values["reward_per_step"] / best.reward)
+    assert values["percent_of_optimum_ci95"] == pytest.approx(100 * values["reward_ci95"] / best.reward)

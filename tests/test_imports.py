@@ -17,18 +17,23 @@ PACKAGE = Path(lagjax.__file__).parent
 
 # A part of the package may import what stands before it here, and itself. A new part needs a place in this order.
 ORDER = (
-    "errors", "durations", "instance", "gallery", "data", "lp", "policies", "exact", "allocate", "models", "engine", "stats",
-    "fluid", "tune", "runs", "results", "loss_routing", "partial_information", "measure", "cells", "scaled_cells", "sweep",
-    "converge", "published", "tables", "compatibility", "plots", "report", "cli",
+    "errors", "given", "text", "durations", "instance", "gallery", "data", "lp", "policies", "exact", "allocate", "models",
+    "engine", "stats", "fluid", "tune", "runs", "prices", "results", "loss_routing", "partial_information", "measure",
+    "reference", "cells", "scaled_cells", "sweep", "converge", "published", "tables", "compatibility", "plots", "report", "cli",
     "__main__",
 )  # fmt: skip
 ONLY = {  # parts that may import less than what stands before them
-    "data": {"errors", "durations", "instance"},
-    "loss_routing": {"errors", "models", "engine", "stats", "results"},  # sister models, each on its own
-    "partial_information": {"errors", "models", "engine", "stats", "results"},
-    "compatibility": {"errors", "models", "engine", "stats", "results", "tables"},
+    "text": {"errors", "given"},
+    "data": {"errors", "given", "text", "durations", "instance"},
+    "loss_routing": {"errors", "given", "models", "engine", "stats", "results"},  # sister models, each on its own
+    "partial_information": {"errors", "given", "models", "engine", "stats", "results"},
+    "compatibility": {"errors", "given", "text", "models", "engine", "stats", "results", "tables"},
 }
-LEAVES = {"gallery": {"tables", "plots", "report", "cli"}, "data": {"cli"}}  # parts that only these may import
+LEAVES = {
+    "gallery": {"tables", "plots", "report", "cli"},
+    "data": {"cli"},
+    "text": {"data", "compatibility"},
+}  # parts that only these may import
 
 
 def module_name(path):
@@ -112,7 +117,7 @@ assert len(jax.devices()) == 3
 def test_importing_starts_nothing_and_configures_nothing():
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", SCRIPT, *FILES],
-        capture_output=True, text=True, timeout=120, cwd=PACKAGE.parent,
+        capture_output=True, text=True, timeout=1200, cwd=PACKAGE.parent,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout == done.stderr == ""

@@ -13,7 +13,7 @@ def test_quickstart_runs_in_ten_cells(tmp_path):
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert len(code) == 10
     NotebookClient(
-        notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
+        notebook, timeout=1200, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
     ).execute()
     assert (tmp_path / "sweep.nc").stat().st_size > 0
     assert "image/png" in code[-1].outputs[-1]["data"]

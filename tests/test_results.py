@@ -76,8 +76,9 @@ def cell(instance, policies, replicas=5, seed=0, blocked=0.1):
     return Cell(
         instance=instance, policies=tuple(build_policy(p, instance) for p in policies),
         reward=rng.uniform(1, 2, (len(policies), replicas)), blocked=rng.uniform(0, 2 * blocked, replicas),
-        assigned=rng.uniform(0, 1, (len(policies), *shape)), occ_ub=3.0, occ_ub_0=3.5, kiid_ub=4.0, optimum=2.0,
-        occ_slope=0.5, steps=100, warmup=10, drift=rng.normal(size=len(policies)), drift_ci95=rng.uniform(size=len(policies)),
+        assigned=rng.uniform(0, 1, (len(policies), *shape)), occ_ub=3.0, occ_ub_0=3.5, kiid_ub=4.0,
+        optimum=2.0, optimum_occ_ub=2.5, occ_slope=0.5, steps=100, warmup=10,
+        drift=rng.normal(size=len(policies)), drift_ci95=rng.uniform(size=len(policies)),
         stationary=np.where(np.arange(len(policies)) == 1, 0.0, np.nan),
         selection_matters=np.arange(len(policies)) % 2 == 1, device="cpu",
     )  # fmt: skip
@@ -92,7 +93,8 @@ def test_every_number_of_a_cell_lands_in_its_place():
         "percent_of_occ_ub": estimate(percent).mean, "percent_ci95": estimate(percent).ci95,
         "blocking": given.blocked.mean(), "blocking_ci95": estimate(given.blocked).ci95,
         "occ_ub": 3.0, "occ_ub_0": 3.5, "kiid_ub": 4.0, "optimal_reward": 2.0,
-        "percent_of_optimum": 50 * given.reward.mean(axis=1), "steps": 100, "warmup": 10,
+        "optimal_percent_of_occ_ub": 80.0, "percent_of_optimum": 50 * given.reward.mean(axis=1),
+        "percent_of_optimum_ci95": 50 * estimate(given.reward).ci95, "steps": 100, "warmup": 10,
         "drift": given.drift, "drift_ci95": given.drift_ci95, "stationary": [np.nan, 0],
         "selection_matters": [0, 1], "reward": given.reward, "blocked": given.blocked,
         "assigned_priority": given.assigned,
@@ -135,13 +137,88 @@ def test_saved_and_loaded_is_identical(small_sweep, tmp_path):
     xr.testing.assert_identical(load(path), small_sweep)
 
 
-@pytest.mark.parametrize("name", ["a/b", "été", "a b (c)", "1", "load", ""])
+@pytest.mark.parametrize("name", ["a/b", "été", "评分", "журнал", "a b (c)", "space ", "1", "load", "", "𝒳" * 100])
 def test_names_of_any_kind_survive(name, tmp_path):
-    instance = dataclasses.replace(priority(0.5), name=name, tasks=("é/1", "task"), servers=tuple("abcdefgh"))
+    instance = dataclasses.replace(priority(0.5), name=name, tasks=("é/1", "论文"), servers=tuple("abcdefgh"))
     data = assemble([cell(instance, ["greedy"])], seed=0, selection="canonical")
     save(data, tmp_path / "x.nc")
     xr.testing.assert_identical(load(tmp_path / "x.nc"), data)
     assert rows(data)[0]["instance"] == name
+    inside = names_inside(tmp_path / "x.nc")
+    for field in inside:
+        field.decode("ascii")
+        assert b"/" not in field and field == field.strip() and len(field) <= 256
+    if f"assigned_{name}".encode() in inside:
+        assert {f"{part}_{name}".encode() for part in ("task", "server")} <= set(inside)
+
+
+def names_inside(path):
+    """Names of dimensions, variables and attributes as the bytes of the file have them, by the netCDF classic format."""
+    data = path.read_bytes()
+    assert data[:4] in (b"CDF\x01", b"CDF\x02")
+    at, found, offset_bytes = 8, [], {1: 4, 2: 8}[data[3]]
+
+    def number():
+        nonlocal at
+        at += 4
+        return int.from_bytes(data[at - 4 : at])
+
+    def text():
+        nonlocal at
+        size = number()
+        value = data[at : at + size]
+        at += -(-size // 4) * 4
+        return value
+
+    def attributes():
+        nonlocal at
+        number()
+        for _ in range(number()):
+            found.append(text())
+            size = {1: 1, 2: 1, 3: 2, 4: 4, 5: 4, 6: 8}[kind := number()]
+            size *= number()
+            if kind == 2:
+                data[at : at + size].decode("utf-8")
+            at += -(-size // 4) * 4
+
+    number()
+    for _ in range(number()):
+        found.append(text())
+        number()
+    attributes()
+    number()
+    for _ in range(number()):
+        found.append(text())
+        for _ in range(number()):
+            number()
+        attributes()
+        at += 8 + offset_bytes
+    return found
+
+
+def test_names_that_are_spelt_alike_stay_apart(tmp_path, monkeypatch):
+    monkeypatch.setattr(results, "file_name", lambda name: "".join(c if c.isascii() else "_" for c in name))
+    cells = [
+        cell(dataclasses.replace(priority(0.5), name=name), ["greedy"], seed=i)
+        for i, name in enumerate(["é", "è", "_"])
+    ]
+    data = assemble(cells, seed=0, selection="canonical")
+    save(data, tmp_path / "x.nc")
+    xr.testing.assert_identical(load(tmp_path / "x.nc"), data)
+    assert {b"assigned__", b"assigned___", b"assigned____"} <= set(names_inside(tmp_path / "x.nc"))
+
+
+def test_files_without_such_names_have_the_bytes_that_they_always_had(small_sweep, tmp_path):
+    save(small_sweep, tmp_path / "x.nc")
+    small_sweep.to_netcdf(tmp_path / "plain.nc", engine="scipy")
+    assert (tmp_path / "x.nc").read_bytes() == (tmp_path / "plain.nc").read_bytes()
+
+
+def test_longest_names_of_files_can_be_written(tmp_path):
+    """File systems allow 255 bytes; the unfinished file has a longer name, but not that long."""
+    path = tmp_path / ("评" * 83 + ".png")
+    write_whole(path, lambda temporary: open(temporary, "w").close())
+    assert os.listdir(tmp_path) == [path.name]
 
 
 @pytest.mark.parametrize("before", [None, "old"])

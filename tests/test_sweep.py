@@ -10,11 +10,11 @@ import xarray as xr
 
 from lagjax import cells
 from lagjax.engine.run import Counts, simulate
-from lagjax.errors import InputError
+from lagjax.errors import InputError, RunError
 from lagjax.exact import optimum
 from lagjax.gallery import GALLERY, gallery, priority, specialist, unfriendly
 from lagjax.instance import make_instance
-from lagjax.lp import occ_bound, occ_upper_bound, solve_kiid
+from lagjax.lp import SolverError, occ_bound, occ_upper_bound, solve_kiid
 from lagjax.measure import DEFAULT_ARRIVALS, arrivals_and_warmup, measure
 from lagjax.policies import build_policy, from_priorities, make_policy
 from lagjax.results import rows
@@ -173,18 +173,39 @@ def test_errors_come_before_any_simulation(changes, message, monkeypatch):
         sweep(arguments.pop("instances"), **arguments)
 
 
-@pytest.mark.parametrize("program", ["occ_upper_bound", "solve_kiid"])
-def test_every_program_is_solved_before_any_simulation(program, monkeypatch):
-    module = sys.modules["lagjax.sweep"]  # the flat name is the function
-    monkeypatch.setattr(cells, "simulate", None)
+def test_a_program_that_fails_costs_its_cell_only(monkeypatch, tmp_path):
+    """Programs are solved in the turn of their cell, once: the others are kept, and a second try would fail the same way."""
+    module = sys.modules["lagjax.measure"]
+    tried = []
 
     def fail_late(instance, *_):
         if instance.load > 0.5:
-            raise ArithmeticError("no optimum")
+            tried.append(instance.load)
+            raise SolverError("no optimum")
+        return 1.0
 
-    monkeypatch.setattr(module, program, fail_late)
-    with pytest.raises(ArithmeticError, match="no optimum"):
-        sweep([priority()], **{**SMALL, "loads": [0.3, 0.6], "policies": ["random"]})
+    monkeypatch.setattr(module, "occ_upper_bound", fail_late)
+    arguments = {**SMALL, "loads": [0.6, 0.3], "policies": ["random"]}
+    with pytest.raises(SolverError, match="no optimum"):
+        sweep([priority()], **arguments)
+    tried.clear()
+    with pytest.raises(RunError, match=r"1 of 2 cells failed: priority 0\.6: no optimum"):
+        sweep([priority()], **arguments, out=tmp_path)
+    assert len(tried) == 1
+    assert [path.name[:12] for path in (tmp_path / "run" / "cells").iterdir()] == ["priority_0.3"]
+
+
+def test_no_program_is_solved_before_the_first_cell_runs(monkeypatch):
+    """First feedback comes at once."""
+
+    def stop(task, watch):
+        raise ArithmeticError("first cell")
+
+    for module, name in (("lagjax.policies.registry", "solve_occ"), ("lagjax.policies.registry", "solve_kiid")):
+        monkeypatch.setattr(sys.modules[module], name, None)
+    monkeypatch.setattr(cells, "run_cell", stop)
+    with pytest.raises(ArithmeticError, match="first cell"):
+        sweep([priority()], **{**SMALL, "policies": ["lag", "alg-sc-lp"]})
 
 
 def test_results_do_not_depend_on_the_number_of_devices(monkeypatch, small_sweep):
@@ -201,8 +222,9 @@ def test_percent_of_the_optimum_where_it_is_known():
     cell = data.sel(instance="priority", load=0.5)
     np.testing.assert_allclose(cell.optimal_reward, optimum(priority(0.5)).reward)
     np.testing.assert_allclose(cell.percent_of_optimum, 100 * cell.reward_per_step / cell.optimal_reward)
-    half = 100 * cell.reward_ci95 / cell.optimal_reward
-    assert abs(cell.percent_of_optimum.sel(policy="lag") - 100) < 3 * half.sel(policy="lag")
+    np.testing.assert_allclose(cell.percent_of_optimum_ci95, 100 * cell.reward_ci95 / cell.optimal_reward)
+    lag = cell.sel(policy="lag")
+    assert abs(lag.percent_of_optimum - 100) < 3 * lag.percent_of_optimum_ci95
     assert cell.percent_of_optimum.sel(policy="random") < 90
     assert "optimum" in percent_table(data, "priority")
     data = sweep([unfriendly()], loads=[0.5], policies=["lag"], steps=300, replicas=2)

@@ -25,13 +25,13 @@ from lagjax.partial_information import arms_of, model
 def compiled(system, policies, *, plain=False):
     """Returns run(slots, seed): jobs taken under each policy in `slots` slots from full servers; the paper's models only."""
     tables = [model.policy_tables(system, policy) for policy in policies]
-    rules = tuple(table.rule for table in tables)
+    rules = tuple("ties" if table.rule == "backlog" and table.draws else table.rule for table in tables)
     none = np.zeros(1, np.uint32), np.zeros(1, np.int32), np.zeros(1, np.int32)
     parts = [(t.entry, t.fresh, t.ages) if t.entry is not None else none for t in tables]
     served = model.slot_tables(system).law.reshape(-1, system.capacity)[: system.num_servers].astype(np.uint64)
     entry, fresh, ages = (tuple(p[i] for p in parts) for i in range(3))
     kernel = _slots_kernel(system.num_servers, system.model == "blocking", rules, plain)
-    place = tables[0].place.ravel().astype(np.int64)
+    place = tuple(table.place.ravel().astype(np.int64) for table in tables)
     return lambda slots, seed: kernel(slots, _seed_state(seed), system.rates, served, place, entry, fresh, ages)
 
 
@@ -57,6 +57,7 @@ def _slots_kernel(servers, blocking, rules, plain):
     add = source.append
     add(f"    most = served.shape[1]; gone = np.zeros({servers}, np.int64); reward = np.zeros({count}, np.int64)")
     for p, rule in enumerate(rules):
+        add(f"    place{p} = place[{p}]")
         add(f"    q{p} = np.full({servers}, most, np.int64)")
         if rule == "index":
             add(f"    entry{p} = entry[{p}]; fresh{p} = fresh[{p}]; ages{p} = ages[{p}]")
@@ -71,7 +72,7 @@ def _slots_kernel(servers, blocking, rules, plain):
                 add(f"        half = {part}; k = 0")
                 add(f"        while k < most and half < served[{n + half}, k]: k += 1")
                 add(f"        gone[{n + half}] = k")
-    if "random" in rules:
+    if {"random", "ties"} & set(rules):
         add("        word, s0, s1, s2, s3 = _next(s0, s1, s2, s3)")
     for p, rule in enumerate(rules):
         add(f"        for n in range({servers}): q{p}[n] = max(q{p}[n] - gone[n], 0)")
@@ -79,13 +80,23 @@ def _slots_kernel(servers, blocking, rules, plain):
             add("        low = np.int64(1) << 62; c = 0")
             add(f"        for n in range({servers}):")
             add(f"            e = np.int64(entry{p}[code{p}[n]])")
-            add("            if (e | place[n]) < low: low = e | place[n]; c = n")
+            add(f"            if (e | place{p}[n]) < low: low = e | place{p}[n]; c = n")
             add("            if e & 128 == 0: " + f"code{p}[n] += 1")
         elif rule == "backlog":
             add("        low = np.int64(1) << 62; c = 0")
             add(f"        for n in range({servers}):")
-            add(f"            key = q{p}[n] << 16 | place[n]")
+            add(f"            key = q{p}[n] << 16 | place{p}[n]")
             add("            if key < low: low = key; c = n")
+        elif rule == "ties":  # one of the shortest queues, each alike
+            add("        low = most + 1; tied = 0; c = 0")
+            add(f"        for n in range({servers}):")
+            add(f"            if q{p}[n] < low: low = q{p}[n]; tied = 0")
+            add(f"            if q{p}[n] == low: tied += 1")
+            add("        left = np.int64(((word & _LOW) * np.uint64(tied)) >> _S32)")
+            add(f"        for n in range({servers}):")
+            add(f"            if q{p}[n] == low:")
+            add("                if left == 0: c = n")
+            add("                left -= 1")
         elif rule == "turn":
             add(f"        c = t % {servers}")
         else:

@@ -9,15 +9,18 @@ from typing import Annotated
 
 import typer
 
+from lagjax.cli import interrupts
 from lagjax.cli.compat import compat
 from lagjax.cli.converge import converge
 from lagjax.cli.exact import exact
 from lagjax.cli.fluid import fluid
+from lagjax.cli.letters import settle_streams
 from lagjax.cli.partial import partial
 from lagjax.cli.report import report
 from lagjax.cli.route import route
 from lagjax.cli.solve import solve
 from lagjax.cli.sweep import sweep
+from lagjax.cli.terminal import note
 from lagjax.errors import InputError, Interrupted, RunError, SolverError
 
 app = typer.Typer(
@@ -60,31 +63,47 @@ def _root(
 
 
 def main() -> None:
-    """Runs the command line."""
+    """Runs the command line and ends the process."""
+    settle_streams()
     try:
-        _refuse_no_folder(sys.argv[1:])
-        code = app(standalone_mode=False)
+        code, line = _run(sys.argv[1:])
+    except Exception:
+        if not interrupts.asked():
+            raise
+        code, line = 0, ""
+    if interrupts.asked() and code != interrupts.CODE:  # library code has swallowed it, or made another exception of it
+        code, line = interrupts.CODE, interrupts.LINE
+    interrupts.finish()
+    if line:
+        note(line)
+    sys.exit(code)
+
+
+def _run(words) -> tuple[int, str]:
+    """Runs a command; returns the exit code and the one line that there is to say."""
+    try:
+        _refuse_no_folder(words)
+        with typer.main.get_command(app).make_context("lagjax", words) as context:
+            context.command.invoke(context)
         sys.stdout.flush()
+    except typer.Exit as leave:
+        return leave.exit_code, ""
     except (InputError, SolverError) as error:
-        code = _fail(str(error))
+        return _refused(str(error))
     except _CommandError as error:
-        code = _fail(getattr(error, "format_message", error.__str__)() or "see lagjax --help")
+        return _refused(getattr(error, "format_message", error.__str__)() or "see lagjax --help")
     except Interrupted as stop:
-        print(f"lagjax: {stop}", file=sys.stderr)
-        sys.exit(130)
+        return interrupts.CODE, f"lagjax: {stop}"
     except RunError as error:
-        code = _fail(str(error), 1)
+        return _refused(str(error), 1)
     except (KeyboardInterrupt, typer.Abort):
-        code = 130
+        return interrupts.CODE, interrupts.LINE
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = _fail(f"output cannot be written ({error.strerror or error}); choose another place")
-    if code == 130:
-        print("lagjax: interrupted; run the same command again", file=sys.stderr)
-    sys.exit(code if isinstance(code, int) else 0)
+        return _refused(f"output cannot be written ({error.strerror or error}); choose another place")
+    return 0, ""
 
 
 def _refuse_no_folder(words):
@@ -94,6 +113,5 @@ def _refuse_no_folder(words):
             raise InputError("--out is empty; name a folder, or . for the current one")
 
 
-def _fail(message, code=2):
-    print("lagjax: error: " + " ".join(message.split()), file=sys.stderr)
-    return code
+def _refused(message, code=2):
+    return code, "lagjax: error: " + " ".join(message.split())

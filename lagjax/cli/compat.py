@@ -10,9 +10,10 @@ import typer
 
 from lagjax.cli import inputs
 from lagjax.cli.naming import named_as_options
-from lagjax.cli.outputs import check_writable, warn_of_start
-from lagjax.cli.terminal import note, progress_bar, use_all_cores
+from lagjax.cli.outputs import places, warn_of_start
+from lagjax.cli.terminal import note, progress_bar, say, use_all_cores
 from lagjax.errors import InputError
+from lagjax.given import expanded
 
 DEFAULT_FOLDER = Path("lagjax-compatibility")
 DEFAULT_SERVERS = "1000"
@@ -93,13 +94,16 @@ def compat(
     from lagjax.compatibility.queues import bundles_of
     from lagjax.compatibility.report import case_table, comparison, legend
     from lagjax.plots.compatibility import plot_compatibility
+    from lagjax.plots.pictures import keep_picture
     from lagjax.results import save, write_whole
 
     chosen = named_policy(policy, choices)
     loads = inputs.numbers("--load", load)
     graphs = _graphs(graph, servers, types, degree, seed)
-    folder = out if out is not None else (None if json_file else DEFAULT_FOLDER)
-    check_writable(folder, json_file)
+    folder, json_file = places(
+        out, json_file, default=DEFAULT_FOLDER, writes=["compat.png", "table.txt", "compat.nc"],
+        reads=[("--graph", path) for path in _files(graph)],
+    )  # fmt: skip
     check_epsilon(epsilon)
     bundles_of(replicas)
     for each in graphs:
@@ -132,7 +136,7 @@ def compat(
     text = "\n\n".join([*tables, legend(described)])
     data = dataset(cases, seed=seed)
     if folder is not None:
-        write_whole(folder / "compat.png", lambda path: plot_compatibility(described).savefig(path, dpi=150))
+        keep_picture(plot_compatibility(described), folder / "compat.png")
         write_whole(folder / "table.txt", lambda path: Path(path).write_text(text + "\n", encoding="utf-8"))
         save(data, folder / "compat.nc")
     head = {
@@ -144,7 +148,7 @@ def compat(
     page = json.dumps(head | (described[0] if len(described) == 1 else {"cases": described}), indent=1)
     if json_file and json_file != "-":
         write_whole(json_file, lambda path: Path(path).write_text(page + "\n", encoding="utf-8"))
-    typer.echo(page if json_file == "-" else text)
+    say(page if json_file == "-" else text)
     if folder is not None:
         note(f"written: {folder}/ (compat.nc, table.txt and compat.png)")
 
@@ -161,7 +165,7 @@ def _graphs(names, servers, types, degree, seed):
             for n in sizes:
                 m = n if types is None else types
                 out.append(FAMILIES[name](n, m, default_degree(name, n, m) if degree is None else degree, seed))
-        elif Path(name).is_file():
+        elif expanded(name).is_file():
             out.append(_of_file(name, None if servers is None else sizes, types))
         else:
             raise InputError(
@@ -170,11 +174,18 @@ def _graphs(names, servers, types, degree, seed):
     return out
 
 
+def _files(names):
+    """Those of the graphs that are files."""
+    from lagjax.compatibility import FAMILIES
+
+    return [expanded(part.strip()) for part in names.split(",") if part.strip() not in FAMILIES]
+
+
 def _of_file(name, sizes, types):
     """The graph of a file, which must have the numbers asked for; among several sizes its own is used, with a note."""
     from lagjax.compatibility import read_graph
 
-    graph = read_graph(name)
+    graph = read_graph(name, note=lambda line: note(f"note: {line}"))
     asked = None if sizes is None or len(sizes) > 1 else sizes[0]
     for option, wanted, has in (("--servers", asked, graph.num_servers), ("--types", types, graph.num_types)):
         if wanted is not None and wanted != has:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from lagjax.cli import inputs
-from lagjax.cli.outputs import check_writable, give, warn_of_start
+from lagjax.cli.outputs import give, places, warn_of_start
 from lagjax.cli.running import AS_USUAL, RunOptions, begin, running
 from lagjax.cli.terminal import note
 from lagjax.converge import DEFAULT_COPIES, DEFAULT_REPLICAS
@@ -49,10 +49,13 @@ def converge(
     replicas: Annotated[int, typer.Option(help="Independent replicas.")] = DEFAULT_REPLICAS,
     steps: Annotated[
         int | None,
-        typer.Option(help=f"Steps per replica. [default: as many as bring the interval to ±{TARGET:g} points]"),
+        typer.Option(
+            help=f"Steps per replica. [default: as many as bring the half-width of the interval to {TARGET:g} points]"
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of all randomness.")] = 0,
     selection: inputs.Selection = "canonical",
+    kiid: inputs.Kiid = "auto",
     start: Annotated[str, typer.Option(help="warm (the fluid fixed point) or empty.")] = "warm",
     out: Annotated[
         Path | None,
@@ -75,9 +78,10 @@ def converge(
     from lagjax.converge import converge as run
     from lagjax.converge import rows, sizes_of
     from lagjax.plots import plot_convergence
+    from lagjax.plots.pictures import keep_picture
     from lagjax.results import save
     from lagjax.runs.files import clear_leftovers, write_whole
-    from lagjax.tables import CONVERGENCE_LEGEND, convergence_table
+    from lagjax.tables import CONVERGENCE_LEGEND, convergence_table, kiid_note
 
     given = names or ([] if files.scores is not None else list(DEFAULT_INSTANCES))
     chosen = [
@@ -87,12 +91,13 @@ def converge(
     listed = dispatchers if dispatchers == "sqrt" else inputs.whole_numbers("--dispatchers", dispatchers)
     sizes = sizes_of(inputs.whole_numbers("--copies", copies), listed)
     compared = inputs.policies_of(policies, ("lag",))
-    folder = out if out is not None else (None if json_file else DEFAULT_FOLDER)
-    check_writable(folder, json_file)
+    folder, json_file = places(
+        out, json_file, default=DEFAULT_FOLDER, writes=["converge.png", "table.txt", "converge.nc"], reads=inputs.files_of(files),
+    )  # fmt: skip
     with running(how, folder, "converge", "cells") as runs:
         data = run(
             chosen, sizes=sizes, policies=compared, steps=steps, replicas=replicas, seed=seed, selection=selection,
-            start=start, running=runs,
+            start=start, kiid=kiid, running=runs,
         )  # fmt: skip
     if runs.team.process != 0:
         return  # process 0 writes and prints
@@ -102,10 +107,11 @@ def converge(
         moving, "use more --steps" + ("" if steps is None else ", or none: the warm-up then grows as need be")
     )
     tables = [f"{name}\n{convergence_table(data, name, files.scores is None)}" for name in data.instance.values]
-    text = "\n\n".join([*tables, CONVERGENCE_LEGEND])
+    skipped = kiid_note(data, kiid)
+    text = "\n\n".join([*tables, CONVERGENCE_LEGEND if skipped is None else f"{CONVERGENCE_LEGEND}\n{skipped}"])
     if folder is not None:
         clear_leftovers(folder)
-        write_whole(folder / "converge.png", lambda path: plot_convergence(data).savefig(path, dpi=150))
+        keep_picture(plot_convergence(data), folder / "converge.png")
         write_whole(folder / "table.txt", lambda path: Path(path).write_text(text + "\n", encoding="utf-8"))
         save(data, folder / "converge.nc")
     give(text, json_file, "converge", data, found)

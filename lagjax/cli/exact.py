@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 from lagjax.cli import inputs
+from lagjax.cli.solving import solving_line
+from lagjax.cli.terminal import say
 
 IMPROVED = "improved"  # one step of policy improvement on `tuned`: depends on the state, so it has no table
 
@@ -46,34 +48,35 @@ def exact(
     instance = instance.with_load(load)
     if policies is None and not is_small(instance):  # their chains may have to tell every server apart
         chosen = tuple(POLICIES)
-    best = optimum(instance)
-    blocking = exact_blocking(instance)
-    bound = occ_upper_bound(instance, blocking)
-    try:
-        levels = level_bound(instance).reward
-    except InputError:  # not geometric with one mean
-        levels = None
-    rows = []
-    for policy in chosen:
-        value, states = _value(policy, instance, selection, seed)
-        rows.append(
-            {
-                "instance": instance.name,
-                "load": round(instance.load, 9),
-                "policy": policy,
-                "reward_per_step": value.reward,
-                "blocking": value.blocking,
-                "percent_of_occ_ub": 100 * value.reward / bound,
-                "percent_of_optimum": 100 * value.reward / best.reward,
-                "optimal_reward": best.reward,
-                "states": states,
-                "level_bound": levels,
-            }
-        )
+    with solving_line():
+        best = optimum(instance)
+        blocking = exact_blocking(instance)
+        bound = occ_upper_bound(instance, blocking)
+        try:
+            levels = level_bound(instance).reward
+        except InputError:  # not geometric with one mean
+            levels = None
+        rows = []
+        for policy in chosen:
+            value, states = _value(policy, instance, selection, seed)
+            rows.append(
+                {
+                    "instance": instance.name,
+                    "load": round(instance.load, 9),
+                    "policy": policy,
+                    "reward_per_step": value.reward,
+                    "blocking": value.blocking,
+                    "percent_of_occ_ub": 100 * value.reward / bound,
+                    "percent_of_optimum": 100 * value.reward / best.reward,
+                    "optimal_reward": best.reward,
+                    "states": states,
+                    "level_bound": levels,
+                }
+            )
     if as_json:
-        typer.echo(json.dumps(rows, indent=1))
+        say(json.dumps(rows, indent=1))
         return
-    typer.echo(_render(instance, rows, best, blocking, bound, levels))
+    say(_render(instance, rows, best, blocking, bound, levels))
 
 
 def _value(policy, instance, selection, seed):

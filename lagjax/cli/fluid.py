@@ -9,8 +9,9 @@ from typing import Annotated
 import typer
 
 from lagjax.cli import inputs
-from lagjax.cli.outputs import check_writable
-from lagjax.cli.terminal import note, progress_bar, use_all_cores
+from lagjax.cli.outputs import places
+from lagjax.cli.solving import solving_line
+from lagjax.cli.terminal import note, progress_bar, say, use_all_cores
 from lagjax.errors import InputError
 from lagjax.policies import POLICIES
 
@@ -50,22 +51,25 @@ def fluid(
     from lagjax.fluid.describe import describe
     from lagjax.fluid.verify import verify
     from lagjax.plots.fluid import plot_fluid
+    from lagjax.plots.pictures import keep_picture
     from lagjax.results import write_whole
 
     instance = inputs.one_instance(name, files, seed, "fluid")
     instance = instance.with_load(min(0.8, inputs.default_loads(instance)[-1]) if load is None else load)
     if policy not in POLICIES:
         raise InputError(f"--policy: no policy '{policy}'; choose one policy of {', '.join(POLICIES)}")
-    folder = out if out is not None else (None if as_json else DEFAULT_FOLDER)
-    check_writable(folder, None)
-    with progress_bar("fluid", unit="steps") as progress:
+    folder, _ = places(
+        out, "-" if as_json else None, default=DEFAULT_FOLDER, writes=["fluid.png", "fluid.json", "report.txt"],
+        reads=inputs.files_of(files),
+    )  # fmt: skip
+    with progress_bar("fluid", unit="steps") as progress, solving_line(place=1):
         report = verify(instance, policy, selection=selection, starts=starts, steps=steps, seed=seed, progress=progress)
     text = describe(report)
     if folder is not None:
-        write_whole(folder / "fluid.png", lambda path: plot_fluid(report).savefig(path, dpi=150))
+        keep_picture(plot_fluid(report), folder / "fluid.png")
         write_whole(folder / "fluid.json", lambda path: Path(path).write_text(_json(report) + "\n", encoding="utf-8"))
         write_whole(folder / "report.txt", lambda path: Path(path).write_text(text + "\n", encoding="utf-8"))
-    typer.echo(_json(report) if as_json else text)
+    say(_json(report) if as_json else text)
     if folder is not None:
         note(f"written: {folder}/ (report.txt, fluid.json and fluid.png)")
 

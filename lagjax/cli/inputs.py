@@ -16,24 +16,34 @@ from lagjax import data
 from lagjax.cli.terminal import note
 from lagjax.errors import InputError
 from lagjax.gallery import GALLERY, gallery
+from lagjax.given import expanded
 from lagjax.instance import Instance
 from lagjax.tune import NAMES
 
 DEFAULT_LOADS = tuple(i / 10 for i in range(1, 10))
 _LOWEST_LOAD = 1e-3
+_SAMPLE = "sample:"
 GALLERY_NAMES = ", ".join(GALLERY)
 
 Scores = Annotated[
     Path | None,
-    typer.Option(help="Score file (.csv paper,reviewer,score; .npy; .npz; .in) instead of gallery instances."),
+    typer.Option(
+        help="Score file (.csv or .tsv with paper,reviewer,score; .npy; .npz; .in) instead of gallery instances."
+    ),
 ]
-Durations = Annotated[Path | None, typer.Option(help="Csv of observed service times, in steps; goes with --scores.")]
+Durations = Annotated[
+    Path | None, typer.Option(help="Text file of observed service times, in steps; goes with --scores.")
+]
 Column = Annotated[str | None, typer.Option(help="Column of --durations, by name or number from 1.")]
 Service = Annotated[
     str | None,
     typer.Option(
         help="Service law instead of --durations: geometric:MEAN, deterministic:STEPS or sample:FILE[:COLUMN]."
     ),
+]
+Shortest = Annotated[
+    int | None,
+    typer.Option(help="Take observed times below this many steps as this many; times of 0 are refused by default."),
 ]
 PerTask = Annotated[int | None, typer.Option(help="Servers per task, k; goes with --scores. [default: 1]")]
 SamplePapers = Annotated[int | None, typer.Option(help="Draw this many papers (task types) at random from --scores.")]
@@ -43,12 +53,19 @@ SampleReviewers = Annotated[
 Orientation = Annotated[
     str | None, typer.Option(help="papers-by-reviewers or reviewers-by-papers, where the file does not say.")
 ]
-Missing = Annotated[str | None, typer.Option(help="Score of pairs that --scores lacks; refused by default.")]
+Missing = Annotated[
+    str | None, typer.Option(help="Score of pairs that --scores lacks, after --normalise; refused by default.")
+]
 Conflicts = Annotated[
     str | None, typer.Option(help="Pairs in conflict: refuse, zero (score 0) or ignore. [default: refuse]")
 ]
-Normalise = Annotated[bool, typer.Option("--normalise", help="Rescale the scores of the whole file to [0, 1].")]
+Normalise = Annotated[bool, typer.Option("--normalise", help="Rescale the known scores of the whole file to [0, 1].")]
 Selection = Annotated[str, typer.Option(help="Which LP optimum makes the policies: canonical, vertex or interior.")]
+
+Kiid = Annotated[
+    str,
+    typer.Option(help="The reference line OPT(KIID): always, never, or auto: not where it costs more than the rest."),
+]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,6 +76,7 @@ class FileOptions:
     durations: Durations = None
     column: Column = None
     service: Service = None
+    shortest: Shortest = None
     per_task: PerTask = None
     sample_papers: SamplePapers = None
     sample_reviewers: SampleReviewers = None
@@ -69,6 +87,27 @@ class FileOptions:
 
 
 NO_FILES = FileOptions()
+
+
+def files_of(files: FileOptions) -> list[tuple[str, Path]]:
+    """The files that the options read, each with its option."""
+    files = _at_home(files)
+    named = {"--scores": files.scores, "--durations": files.durations}
+    if files.service is not None and files.service.startswith(_SAMPLE):
+        path = files.service.removeprefix(_SAMPLE)
+        named["--service"] = Path(path if Path(path).is_file() else path.rpartition(":")[0])
+    return [(option, path) for option, path in named.items() if path is not None]
+
+
+def _at_home(files):
+    """The options with homes in the place of ~."""
+    paths: dict = {
+        name: expanded(path) for name in ("scores", "durations") if (path := getattr(files, name)) is not None
+    }
+    form, _, path = (files.service or "").strip().partition(":")
+    if f"{form}:" == _SAMPLE and path.strip():
+        paths["service"] = _SAMPLE + str(expanded(path.strip()))
+    return dataclasses.replace(files, **paths)
 
 
 def takes_files(command: Callable[..., None]) -> Callable[..., None]:
@@ -127,14 +166,14 @@ def instances(names: list[str], files: FileOptions, seed: int) -> list[Instance]
 
 
 def _from_files(files, seed):
+    files = _at_home(files)
     table = data.read_scores(
         files.scores,
         orientation=files.orientation,
         missing="refuse" if files.missing is None else files.missing,
         conflicts="refuse" if files.conflicts is None else files.conflicts,
+        normalise=files.normalise,
     )
-    if files.normalise:
-        table = data.normalise(table)
     if files.sample_papers is not None or files.sample_reviewers is not None:
         table = data.subsample(table, files.sample_papers, files.sample_reviewers, seed)
     for line in table.notes:
@@ -143,7 +182,7 @@ def _from_files(files, seed):
         raise InputError("--scores needs service times: give --durations FILE or --service LAW (such as geometric:20)")
     return data.instance_from_files(
         table, files.durations, servers_per_task=1 if files.per_task is None else files.per_task, load=_LOWEST_LOAD,
-        service=files.service, column=files.column,
+        service=files.service, column=files.column, shortest=files.shortest, note=lambda line: note(f"note: {line}"),
     )  # fmt: skip
 
 

@@ -3,31 +3,104 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-import typer
-
-from lagjax.cli.terminal import note
+from lagjax.cli.terminal import note, say
 from lagjax.errors import InputError
+from lagjax.given import expanded
+from lagjax.runs.folder import INSIDE
 
 MOST_NAMED = 3  # figures that a warning names
 
 
 def give(text: str, json_file: str | None, command: str, data, rows: list[dict]) -> None:
     """Prints the tables and writes the rows as JSON if asked; with "-" only the JSON is printed."""
-    from lagjax.results import write_whole
+    head = {"command": command, "seed": int(data.attrs["seed"]), "selection": data.attrs["selection"]}
+    head |= {"versions": json.loads(data.attrs["versions"]), "device": data.attrs["device"]}
+    give_page(text, json_file, lambda: {**head, "rows": rows})
+
+
+def give_page(text: str, json_file: str | None, content: Callable[[], dict]) -> None:
+    """Prints a text and writes what `content` makes as JSON if asked; with "-" only the JSON is printed."""
+    from lagjax.runs.files import write_whole
 
     if json_file:
-        head = {"command": command, "seed": int(data.attrs["seed"]), "selection": data.attrs["selection"]}
-        head |= {"versions": json.loads(data.attrs["versions"]), "device": data.attrs["device"]}
-        page = json.dumps({**head, "rows": rows}, indent=1)
+        page = json.dumps(content(), indent=1)
         if json_file == "-":
-            typer.echo(page)
+            say(page)
             return
         write_whole(json_file, lambda path: Path(path).write_text(page + "\n", encoding="utf-8"))
-    typer.echo(text)
+    say(text)
+
+
+def places(
+    out: Path | None,
+    json_file: str | None,
+    *,
+    default: Path | None = None,
+    writes: Sequence[str] = (),
+    reads: Sequence[tuple[str, Path]] = (),
+) -> tuple[Path | None, str | None]:
+    """Returns the folder and the JSON file that a command writes, checked before any work.
+
+    Args:
+      out: the folder asked for; json_file: the file asked for, or - for stdout. ~ is a home in both.
+      default: the folder where neither is asked for.
+      writes: names of the files in the folder.
+      reads: options of the files that the command reads, and the files.
+
+    Raises:
+      InputError: a place that cannot be written, or a file that is read and would be written.
+    """
+    folder = expanded(out) if out is not None else (None if json_file else default)
+    if json_file and json_file != "-":
+        json_file = str(expanded(json_file))
+    check_writable(folder, json_file)
+    targets = [("--json", Path(json_file))] if json_file and json_file != "-" else []
+    if folder is not None:
+        targets += [("--out", folder / name) for name in writes]
+        targets += [("--out", path) for path in _within(folder / INSIDE)]
+    check_not_read(targets, reads)
+    return folder, json_file
+
+
+def check_not_read(writes: Iterable[tuple[str, Path]], reads: Sequence[tuple[str, Path]]) -> None:
+    """Refuses to write a file that is read, by whatever name: the file itself, a link to it, or another name of it.
+
+    Args:
+      writes, reads: options, and the files that they name.
+
+    Raises:
+      InputError: such a file.
+    """
+    known: dict = {}
+    for option, path in reads:
+        known.setdefault(_identity(path), (option, path))
+    known.pop(None, None)
+    for option, path in writes if known else ():
+        found = known.get(_identity(path))
+        if found is not None:
+            raise InputError(
+                f"{option} would write {path}, which is the file that is read as {found[1]} ({found[0]}); name another place"
+            )
+
+
+def _identity(path):
+    """What tells files apart, whatever they are called; None where there is no file."""
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else None
+
+
+def _within(folder):
+    """Files of an earlier run, which this one may replace."""
+    return (path for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else ()
 
 
 def warn_of_start(figures: Sequence[str], remedy: str) -> None:

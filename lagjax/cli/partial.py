@@ -10,7 +10,7 @@ import typer
 
 from lagjax.cli import inputs
 from lagjax.cli.naming import named_as_options
-from lagjax.cli.outputs import check_writable, give, warn_of_start
+from lagjax.cli.outputs import give, places, warn_of_start
 from lagjax.cli.terminal import note, progress_bar, use_all_cores
 from lagjax.errors import InputError
 
@@ -24,7 +24,9 @@ def partial(
         str | None, typer.Argument(metavar="[FILE]", help="With --json: where the rows go. [default: stdout]")
     ] = None,
     discount: Annotated[float, typer.Option(help="beta per slot, in (0, 1]; 1: the long-run average.")] = 0.99,
-    policies: Annotated[str, typer.Option(help="Comma-separated.")] = "whittle,myopic,round-robin,random,jsq",
+    policies: Annotated[
+        str, typer.Option(help="Comma-separated.")
+    ] = "whittle,myopic,round-robin,random,jsq,jsq-slower,jsq-faster",
     start: Annotated[str, typer.Option(help="full (every server just filled) or empty.")] = "full",
     horizon: Annotated[int, typer.Option(help="Slots.")] = 1000,
     arrivals: Annotated[
@@ -43,7 +45,7 @@ def partial(
     out: Annotated[Path | None, typer.Option(help="Folder for table.txt and partial.nc.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Give JSON rows: printed alone, or written to FILE.")] = False,
 ) -> None:
-    """Dispatch with partial queue information: rewards of index policies against the oracle that sees every queue.
+    """Dispatch with partial queue information: rewards of index policies against those that see every queue.
 
     Example: lagjax partial --model finite --rates 0.05x4,0.1x4,0.5x2 --capacity 6
 
@@ -67,8 +69,7 @@ def partial(
         exogenous=_repeated("--exogenous", exogenous),
     )  # fmt: skip
     compared = inputs.policies_of(policies, POLICIES, POLICIES)
-    json_file = (file or "-") if as_json else None
-    check_writable(out, json_file)
+    out, json_file = places(out, (file or "-") if as_json else None)
     if index:
         tables = whittle_indices(arms_of(system, ages), precision)
         for line in _uncertain(system, tables):
@@ -98,7 +99,7 @@ def render(system, data, start) -> str:
     from lagjax.tables import align, said
 
     horizon, two = int(data.horizon.values[-1]), bool(np.isfinite(data.optimal_value.item()))
-    oracle = bool(np.isfinite(data.below_oracle.values).any())
+    oracle = data.attrs["oracle"]
     lines = []
     for policy in data.policy.values:
         one, end = data.sel(policy=policy), data.sel(policy=policy, horizon=horizon)
@@ -113,7 +114,7 @@ def render(system, data, start) -> str:
         )
     average = system.discount == 1
     header = ["policy", "total reward" if average else "discounted reward", "average reward"]
-    header += ["% below jsq"] * oracle + ["exact average" if average else "exact, for ever"] * two
+    header += [f"% below {oracle}"] * bool(oracle) + ["exact average" if average else "exact, for ever"] * two
     total = "total" if average else f"discounted (beta {system.discount:g})"
     servers = "1 server" if system.num_servers == 1 else f"{system.num_servers} servers"
     head = (
@@ -121,9 +122,11 @@ def render(system, data, start) -> str:
         f"slots, and per slot in the second half (at most {system.rates.sum():g} can be served)"
     )
     text = f"{head}\n{align(header, lines)}"
+    kind = "average" if average else "for ever"
     if two:
-        best, seen = data.optimal_value.item(), data.seen_value.item()
-        text += f"\noptimum of all policies that see what the dispatcher sees: {best:.6g}; with all backlogs seen: {seen:.6g}"
+        text += f"\noptimum of all policies that see what the dispatcher sees, {kind}: {data.optimal_value.item():.6g}"
+    if np.isfinite(data.seen_value.item()):
+        text += f"\noptimum with all backlogs seen, {kind}: {data.seen_value.item():.6g}"
     return text
 
 

@@ -7,7 +7,10 @@ from typing import Annotated
 
 import typer
 
+from lagjax.cli import interrupts
+from lagjax.cli.outputs import check_not_read
 from lagjax.cli.terminal import note
+from lagjax.given import expanded
 
 
 def report(
@@ -18,10 +21,16 @@ def report(
 
     Example: lagjax report lagjax-results
     """
+    from lagjax.report.study import FILES
     from lagjax.report.study import report as written
     from lagjax.runs.files import write_bytes
+    from lagjax.runs.folder import INSIDE, MANIFEST
 
-    target = folder / "report.html" if out is None else out
+    folder = expanded(folder)
+    target = folder / "report.html" if out is None else expanded(out)
+    read = [folder / name for name in (*FILES, f"{INSIDE}/{MANIFEST}")]
+    check_not_read([("--out" if out else "the report", target)], [("DIR", path) for path in read])
     page = written(folder)
-    write_bytes(target, page.encode())
+    interrupts.begin_work()
+    write_bytes(target, page.encode(errors="backslashreplace"))
     note(f"written: {target}")

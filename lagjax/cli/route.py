@@ -9,7 +9,7 @@ import typer
 
 from lagjax.cli import inputs
 from lagjax.cli.naming import named_as_options
-from lagjax.cli.outputs import check_writable, give, warn_of_start
+from lagjax.cli.outputs import give, places, warn_of_start
 from lagjax.cli.terminal import note, progress_bar, use_all_cores
 from lagjax.errors import InputError
 
@@ -53,8 +53,7 @@ def route(
     systems = [make_system(m, n, mu, rate) for rate in inputs.numbers("--arrivals", arrivals)]
     whole_number("--jobs", jobs, 1)
     compared = inputs.policies_of(policies, tuple(POLICIES), tuple(POLICIES))
-    json_file = (file or "-") if as_json else None
-    check_writable(out, json_file)
+    out, json_file = places(out, (file or "-") if as_json else None)
     with progress_bar("route") as progress:
         data = compare_routing(
             systems, policies=compared, arrivals=jobs, replicas=replicas, seed=seed, exact_states=exact_states,

@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from lagjax.cli.solving import shown_as, solving_line
 from lagjax.cli.terminal import bars, note, use_all_cores
 from lagjax.errors import InputError, Interrupted
 
@@ -57,10 +58,15 @@ class RunOptions:
 AS_USUAL = RunOptions()
 
 
+def check_shown(progress: str) -> None:
+    """Raises InputError where `--progress` names none of `SHOWN`."""
+    if progress not in SHOWN:
+        raise InputError(f"--progress is '{progress}'; choose from {', '.join(SHOWN)}")
+
+
 def begin(options: RunOptions) -> None:
     """Checks the options and starts JAX the way that they ask for."""
-    if options.progress not in SHOWN:
-        raise InputError(f"--progress is '{options.progress}'; choose from {', '.join(SHOWN)}")
+    check_shown(options.progress)
     ways = [f"--{name}" for name in ("workers", "scheduler", "processes") if getattr(options, name) is not None]
     if len(ways) > 1:
         raise InputError(f"{' and '.join(ways)} are both given; choose one")
@@ -96,11 +102,10 @@ def running(options: RunOptions, folder: Path | None, what: str, unit: str) -> I
     from lagjax.runs.running import Running
     from lagjax.runs.team import ALONE, joined
 
-    shown = options.progress
-    if shown == "auto":
-        shown = "bar" if sys.stderr.isatty() else "none"
+    shown = shown_as(options.progress)
+    team = ALONE if options.processes is None else joined()
     views = [lines(note, unit)] if shown == "lines" else []
-    with bars(what, unit, shown == "bar") as view:
+    with bars(what, unit, shown == "bar") as view, solving_line("none" if team.process else shown, place=2):
         try:
             yield Running(
                 out=folder,
@@ -108,7 +113,7 @@ def running(options: RunOptions, folder: Path | None, what: str, unit: str) -> I
                 memory=None if options.memory is None else parse_bytes(options.memory),
                 workers=local_workers() if options.workers == 0 else options.workers,
                 scheduler=options.scheduler,
-                team=ALONE if options.processes is None else joined(),
+                team=team,
                 views=[*views, view],
                 warn=lambda line: note(f"note: {line}"),
                 command=["lagjax", *sys.argv[1:]],

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-import json
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from lagjax.cli import inputs
+from lagjax.cli.naming import named_as_options
+from lagjax.cli.outputs import give_page, places
+from lagjax.cli.running import Shown, check_shown
+from lagjax.cli.solving import solving_line
+from lagjax.cli.terminal import note
+from lagjax.errors import InputError
+
+DEFAULT_GAP = 1e-4
+SMALL = 300  # pairs of task type and server whose index is printed unasked,
+NARROW = 12  # servers beside each other
+MOST_JSON = 10_000_000  # pairs that JSON holds
 
 
 @inputs.takes_files
@@ -21,72 +32,48 @@ def solve(
     files: inputs.FileOptions = inputs.NO_FILES,
     seed: Annotated[int, typer.Option(help="Seed of the sampling.")] = 0,
     selection: inputs.Selection = "canonical",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    method: Annotated[
+        str,
+        typer.Option(help="auto, interior, highs (slow, for comparison) or dual (within --gap, for large systems)."),
+    ] = "auto",
+    gap: Annotated[float, typer.Option(help="Relative duality gap at which the dual method stops.")] = DEFAULT_GAP,
+    kiid: Annotated[bool, typer.Option("--kiid", help="Solve the KIID LP too, a looser bound for reference.")] = False,
+    table: Annotated[
+        bool | None,
+        typer.Option("--table/--no-table", help="Print the index of all pairs. [default: where it is small]"),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for index, shares and prices as csv and npz.")] = None,
+    json_file: Annotated[
+        str | None, typer.Option("--json", metavar="FILE", help="Write JSON to FILE, or to stdout with -.")
+    ] = None,
+    progress: Shown = "auto",
 ) -> None:
-    """Solve OCC-LP: the upper bound, the prices, and the index table of LAG.
+    """Solve OCC-LP: the upper bound, the prices, and the index of LAG.
 
     Example: lagjax solve priority --load 0.7
-    """
-    from lagjax.lp import solve_kiid, solve_occ
 
+    Example: lagjax solve --scores scores.csv --durations days.csv --per-task 3 --out prices
+    """
+    from lagjax.cli.summary import payload, summary
+    from lagjax.lp import solve_kiid, solve_occ
+    from lagjax.prices import FILES, save_solution
+
+    check_shown(progress)
+    out, json_file = places(out, json_file, writes=FILES, reads=inputs.files_of(files))
     instance = inputs.one_instance(name, files, seed, "solve")
     instance = instance.with_load(load)
-    occ, kiid = solve_occ(instance, blocking, selection), solve_kiid(instance)
-    typer.echo(json.dumps(_payload(instance, occ, kiid), indent=1) if as_json else _render(instance, occ, kiid))
-
-
-def _payload(instance, occ, kiid):
-    return {
-        "command": "solve",
-        "instance": instance.name,
-        "load": round(instance.load, 9),
-        "blocking": occ.blocking,
-        "selection": occ.selection,
-        "occ_ub": occ.objective,
-        "kiid_ub": kiid.objective,
-        "status": occ.status,
-        "primal_residual": occ.primal_residual,
-        "dual_residual": occ.dual_residual,
-        "duality_gap": occ.duality_gap,
-        "tasks": list(instance.tasks),
-        "servers": list(instance.servers),
-        "task_price": occ.task_price.tolist(),
-        "server_price": occ.server_price.tolist(),
-        "free_fraction": occ.free_fraction.tolist(),
-        "index": occ.index.tolist(),
-        "tie_weight": occ.tie_weight.tolist(),
-        "assignment_rate": occ.assignment_rate.tolist(),
-    }
-
-
-def _render(instance, occ, kiid):
-    from lagjax.tables import align
-
-    def number(value):
-        return f"{value:.4f}" if value else "0"
-
-    prices = [["price q per step", *map(number, occ.server_price)], ["free fraction", *map(number, occ.free_fraction)]]
-    index = [
-        [
-            task,
-            number(price),
-            *(number(x) + (f" ({w:.3f})" if x == 0 and w > 0 else "") for x, w in zip(row, weight, strict=True)),
-        ]
-        for task, price, row, weight in zip(instance.tasks, occ.task_price, occ.index, occ.tie_weight, strict=True)
-    ]
-    return "\n".join(
-        [
-            f"{instance.name}: R = {instance.num_servers} servers, V = {instance.num_types} task types, k = "
-            f"{instance.servers_per_task}, load {instance.load:.4g} (feasible up to {instance.max_load:.4g})",
-            f"OPT(OCC-LP({occ.blocking:g})) = {occ.objective:.9g} reward per step    OPT(KIID) = {kiid.objective:.9g}",
-            f"selection {occ.selection}, status {occ.status}, residuals {occ.primal_residual:.1e} (primal) "
-            f"{occ.dual_residual:.1e} (dual), duality gap {occ.duality_gap:.1e}",
-            "",
-            "Servers",
-            align(["", *instance.servers], prices),
-            "",
-            "Index L(v, r) = s_vr - ell_v - E[D_v] q_r: LAG takes positive ones first, then zeros by weight (in brackets), "
-            "then negative ones, each from the top",
-            align(["task", "price ell", *instance.servers], index),
-        ]
-    )
+    if json_file and instance.scores.size > MOST_JSON:
+        raise InputError(
+            f"--json would hold {instance.scores.size:,} pairs; use --out DIR, whose solution.npz is for programs"
+        )
+    with solving_line(progress), named_as_options("blocking", "selection", "method", "gap"):
+        occ = solve_occ(instance, blocking, selection, method=method, gap=gap)
+        bound = solve_kiid(instance).objective if kiid else None
+    small = instance.scores.size <= SMALL and instance.num_servers <= NARROW
+    shown = small if table is None else table
+    text = summary(instance, occ, asked=method, kiid=bound, table=shown)
+    if out is not None:
+        save_solution(out, instance, occ)
+    give_page(text, json_file, lambda: payload(instance, occ, bound))
+    if out is not None:
+        note(f"written: {out}/ ({', '.join(FILES)})")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +9,7 @@ from typing import Annotated
 import typer
 
 from lagjax.cli import inputs
-from lagjax.cli.outputs import check_writable, give, warn_of_start
+from lagjax.cli.outputs import give, places, warn_of_start
 from lagjax.cli.running import AS_USUAL, RunOptions, begin, running
 from lagjax.cli.terminal import note
 from lagjax.measure import DEFAULT_ARRIVALS
@@ -43,6 +42,7 @@ def sweep(
     replicas: Annotated[int, typer.Option(help="Independent replicas.")] = DEFAULT_REPLICAS,
     seed: Annotated[int, typer.Option(help="Seed of all randomness.")] = 0,
     selection: inputs.Selection = "canonical",
+    kiid: inputs.Kiid = "auto",
     out: Annotated[
         Path | None,
         typer.Option(help=f"Folder for table, plots and sweep.nc. [default: {DEFAULT_FOLDER}, unless --json is given]"),
@@ -62,14 +62,15 @@ def sweep(
     """
     begin(how)
     from lagjax.plots import plot_load_sweep
+    from lagjax.plots.pictures import keep_picture
     from lagjax.results import rows, save
     from lagjax.runs.files import clear_leftovers, write_whole
     from lagjax.sweep import sweep as run
 
     chosen = inputs.instances(names or [], files, seed)
     at, compared = inputs.loads_of(loads), inputs.policies_of(policies, DEFAULT_POLICIES, SINGLE_NAMES)
-    folder = out if out is not None else (None if json_file else DEFAULT_FOLDER)
-    check_writable(folder, json_file)
+    written = [*(f"{instance.name}.png" for instance in chosen), "table.txt", "sweep.nc"]
+    folder, json_file = places(out, json_file, default=DEFAULT_FOLDER, writes=written, reads=inputs.files_of(files))
     with running(how, folder, "sweep", "arrivals") as runs:
         data = run(
             chosen,
@@ -79,6 +80,7 @@ def sweep(
             replicas=replicas,
             seed=seed,
             selection=selection,
+            kiid=kiid,
             running=runs,
         )
     if runs.team.process != 0:
@@ -88,12 +90,11 @@ def sweep(
     found = rows(data)
     moving = [f"{r['policy']} on {r['instance']} at load {r['load']:g}" for r in found if r["stationary"] is False]
     warn_of_start(moving, "use more --steps")
-    text = render(data, beside_published=files.scores is None)
+    text = render(data, files.scores is None, kiid)
     if folder is not None:
         clear_leftovers(folder)
         for instance in data.instance.values:
-            figure = plot_load_sweep(data, instance)
-            write_whole(folder / f"{instance}.png", functools.partial(figure.savefig, dpi=150))
+            keep_picture(plot_load_sweep(data, instance), folder / f"{instance}.png")
         write_whole(folder / "table.txt", lambda path: Path(path).write_text(text + "\n", encoding="utf-8"))
         save(data, folder / "sweep.nc")
     give(text, json_file, "sweep", data, found)
@@ -114,9 +115,9 @@ def _policy_notes(data, most=5):
     return said[:most] + more
 
 
-def render(data, beside_published: bool) -> str:
+def render(data, beside_published: bool, kiid: str = "auto") -> str:
     """Returns the tables of all instances; with `beside_published` also the paper's numbers, where it has some."""
-    from lagjax.tables import LEGEND, PUBLISHED_LEGEND, percent_table, published_table
+    from lagjax.tables import LEGEND, PUBLISHED_LEGEND, kiid_note, percent_table, published_table
 
     parts = []
     for instance in data.instance.values:
@@ -125,4 +126,5 @@ def render(data, beside_published: bool) -> str:
         if published is not None:
             parts.append(f"{instance}, published\n{published}")
     legend = LEGEND + ("\n" + PUBLISHED_LEGEND if any(", published" in part for part in parts) else "")
-    return "\n\n".join([*parts, legend])
+    skipped = kiid_note(data, kiid)
+    return "\n\n".join([*parts, legend if skipped is None else f"{legend}\n{skipped}"])

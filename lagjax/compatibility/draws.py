@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from lagjax.models import streams
@@ -53,9 +54,9 @@ jax.tree_util.register_dataclass(
 class Keys(NamedTuple):
     """Per bundle: (2, G) uint32 keys of the two streams, and (G,) int32 events in each interval of a call."""
 
-    exogenous: jax.Array
-    candidates: jax.Array
-    events: jax.Array
+    exogenous: jax.Array | np.ndarray
+    candidates: jax.Array | np.ndarray
+    events: jax.Array | np.ndarray
 
 
 class Events(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 from lagjax.data.scores import read_scores
 from lagjax.data.service import FORMS, from_sample_file, parse_service
@@ -19,19 +20,23 @@ def instance_from_files(
     load: float,
     service: str | None = None,
     column: str | None = None,
+    shortest: int | None = None,
     name: str | None = None,
+    note: Callable[[str], None] | None = None,
 ) -> Instance:
     """Builds the instance of a file of scores and a service law; all papers arrive equally often.
 
     Args:
       scores: a table, prepared as wished, or a file for `read_scores` with its defaults (gaps, conflicts and
         bare matrices refused). Scores are not rescaled.
-      durations: csv file of observed times, in steps; each is rounded to the nearest whole step, at least 1.
+      durations: text file of observed times, in steps; each is rounded to the nearest whole step, at least 1.
       servers_per_task: k, reviews per paper.
       load: rho in (0, 1 - k/R].
       service: a law for `parse_service`, instead of `durations`; exactly one of the two is needed.
       column: which column of `durations` holds the times, by name or number from 1.
+      shortest: take observed times from 0 up to below this many steps as this many; by default 0 is refused.
       name: what tables and files call the instance; by default the scores file without its ending.
+      note: called with each line on how the times were read that users should see; the table has its own.
 
     Returns:
       An `Instance` with scores (V papers, R reviewers), named as in the file.
@@ -45,7 +50,10 @@ def instance_from_files(
     if column is not None and durations is None:
         raise InputError(f"column is {column!r} but durations is not given; write sample:FILE:COLUMN in service")
     table = scores if isinstance(scores, ScoreTable) else read_scores(scores)
-    law = parse_service(service) if service is not None else from_sample_file(durations, column)
+    if service is not None:
+        law = parse_service(service, shortest=shortest, note=note)
+    else:
+        law = from_sample_file(durations, column, shortest=shortest, note=note)
     return make_instance(
         table.scores,
         law,

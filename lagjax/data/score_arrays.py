@@ -17,7 +17,7 @@ def read_npy(path: Path, orientation: str | None) -> RawScores:
     """Reads a bare 2-d matrix, whose orientation only the caller can know.
 
     Raises:
-      InputError: no orientation, or not a readable 2-d matrix of finite numbers of 0 or more.
+      InputError: no orientation, or not a readable 2-d matrix of numbers (nan where a score is unknown).
     """
     if orientation is None:
         raise InputError(
@@ -28,21 +28,22 @@ def read_npy(path: Path, orientation: str | None) -> RawScores:
         if not isinstance(found, np.ndarray):
             raise InputError(f"{path}: is an archive of arrays, not one matrix; name it .npz")
         matrix = _checked(path, "the matrix", found)
-    _refuse_bad_scores(path, "matrix", matrix)
-    return _oriented(matrix, None, orientation, gap="no score")
+    _refuse_infinite(path, "matrix", matrix)
+    return _oriented("matrix", matrix, None, orientation, gap="nan")
 
 
 def read_npz(path: Path, orientation: str | None) -> RawScores:
     """Reads `similarity_matrix` and, if it is there, `mask_matrix` (1 = conflict), both reviewers x papers.
 
     This is the layout of the public `iclr2018.npz` and `preflib*.npz`. A similarity of -1 marks an empty
-    document: the score is missing. Other keys, such as pickled dictionaries of names, are never opened
+    document: the score is missing, as nan is. Other keys, such as pickled dictionaries of names, are never opened
     (nothing is ever unpickled), so papers and reviewers are numbered. `orientation` overrides reviewers x
     papers for files made otherwise.
 
     Raises:
       InputError: no `similarity_matrix`, unreadable or non-numeric arrays, a mask of another shape or with
-        entries other than 0 and 1, or a score that is neither -1 nor a finite number of 0 or more.
+        entries other than 0 and 1, an infinite score, or -1 beside other negative scores, which leaves open
+        whether it marks an empty document.
     """
     with _opened(path) as found:
         if isinstance(found, np.ndarray):
@@ -65,10 +66,16 @@ def read_npz(path: Path, orientation: str | None) -> RawScores:
             raise InputError(
                 f"{path}: mask_matrix{_at(odd[0])} is {mask[tuple(odd[0])]:g}; entries are 1 (conflict) or 0"
             )
-    missing = scores == -1
-    _refuse_bad_scores(path, "similarity_matrix", np.where(missing, 0.0, scores))
-    scores = np.where(missing, np.nan, scores)
-    return _oriented(scores, mask, orientation or ORIENTATIONS[1], gap="-1, an empty document")
+    _refuse_infinite(path, "similarity_matrix", scores)
+    empty = scores == -1
+    if empty.any() and ((scores < 0) & ~empty).any():
+        raise InputError(
+            f"{path}: similarity_matrix{_at(np.argwhere(empty)[0])} is -1, which marks an empty document in this layout or "
+            "is a score, as others are negative too; save the unknown ones as nan and the matrix alone as .npy"
+        )
+    gap = "-1, an empty document" if empty.any() else "nan"
+    scores = np.where(empty, np.nan, scores)
+    return _oriented("similarity_matrix", scores, mask, orientation or ORIENTATIONS[1], gap)
 
 
 @contextlib.contextmanager
@@ -106,15 +113,16 @@ def _checked(path, what, array):
         raise InputError(f"{path}: {what} holds {array.dtype}, not real numbers; save numbers (astype(float))")
     if array.ndim != 2 or array.size == 0:
         raise InputError(f"{path}: {what} has shape {array.shape}; expected 2 non-empty dimensions")
-    return np.asarray(array, dtype=np.float64)
+    with np.errstate(over="ignore"):  # what overflows is infinite, and refused as such
+        return np.asarray(array, dtype=np.float64)
 
 
-def _refuse_bad_scores(path, what, scores):
-    bad = np.argwhere(~(np.isfinite(scores) & (scores >= 0)))
+def _refuse_infinite(path, what, scores):
+    bad = np.argwhere(np.isinf(scores))
     if bad.size:
         raise InputError(
             f"{path}: {what}{_at(bad[0])} is {scores[tuple(bad[0])]:g} (one of {len(bad)} such entries); "
-            "scores are finite numbers, 0 or more, so replace them"
+            "scores are finite numbers (nan where there is none), so replace them"
         )
 
 
@@ -122,10 +130,15 @@ def _at(index):
     return f"[{index[0]}, {index[1]}]"
 
 
-def _oriented(scores, mask, orientation, gap):
-    if orientation == ORIENTATIONS[1]:
+def _oriented(what, scores, mask, orientation, gap):
+    turned = orientation == ORIENTATIONS[1]
+    if turned:
         scores, mask = scores.T, None if mask is None else mask.T
     scores = np.ascontiguousarray(scores)
     papers, reviewers = scores.shape
     conflicts = None if mask is None else np.ascontiguousarray(mask == 1)
-    return RawScores(scores, numbered("paper", papers), numbered("reviewer", reviewers), conflicts, gap)
+
+    def place(paper, reviewer):
+        return what + _at((reviewer, paper) if turned else (paper, reviewer))
+
+    return RawScores(scores, numbered("paper", papers), numbered("reviewer", reviewers), place, conflicts, gap)

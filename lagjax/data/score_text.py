@@ -2,48 +2,53 @@
 
 from __future__ import annotations
 
-import math
+import functools
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
-from lagjax.data.files import open_text, parse_number, shown
+from lagjax.data.field import score_in
 from lagjax.data.table import RawScores, numbered
 from lagjax.errors import InputError
+from lagjax.text import BLANKS, Reading, read_delimited, shown
 
 
 def read_text(path: Path) -> RawScores:
     """Reads a table whose header line states its size; papers and reviewers are numbered in file order.
 
     Raises:
-      InputError: no header of two positive whole numbers, rows that contradict it, or a score that is not a
-        finite number of 0 or more.
+      InputError: no header of two positive whole numbers, rows that contradict it, or a score that is no
+        finite number.
     """
-    size: tuple[int, int] | None = None
-    rows: list[np.ndarray] = []
-    with open_text(path) as file:
-        for line, text in enumerate(file, start=1):
-            fields = text.split()
-            if not fields:
-                continue
-            if size is None:
-                size = _size(path, line, fields)
-                continue
-            papers, reviewers = size
-            if len(rows) == papers:
-                raise InputError(
-                    f"{path}, line {line}: is row {papers + 1}, but the header says {papers} papers; mend the header"
-                )
-            rows.append(_row(path, line, fields, papers, reviewers))
-    if size is None:
-        raise InputError(f"{path}: is empty; expected a line 'papers reviewers', then one row per paper")
+    (size, lines, rows), notes = read_delimited(path, functools.partial(_parse, path), BLANKS)
     papers, reviewers = size
-    if len(rows) < papers:
+    if len(lines) < papers:
         raise InputError(
-            f"{path}: has {len(rows)} rows of scores, but the header says {papers} papers; mend the header, "
+            f"{path}: has {len(lines)} rows of scores, but the header says {papers} papers; mend the header, "
             "or get the file again if it was cut short"
         )
-    return RawScores(np.stack(rows), numbered("paper", papers), numbered("reviewer", reviewers))
+    scores = np.stack(rows)
+    names = numbered("paper", papers), numbered("reviewer", reviewers)
+    return RawScores(scores, *names, lambda paper, _: f"line {lines[paper]}", gap="nan", notes=notes)
+
+
+def _parse(path: Path, rows: Iterator[tuple[int, list[str]]], reading: Reading):
+    """Returns (papers, reviewers), and each row's line and scores."""
+    first = next(rows, None)
+    if first is None:
+        raise InputError(f"{path}: is empty; expected a line 'papers reviewers', then one row per paper")
+    papers, reviewers = _size(path, *first)
+    lines: list[int] = []
+    scores: list[np.ndarray] = []
+    for line, fields in rows:
+        if len(lines) == papers:
+            raise InputError(
+                f"{path}, line {line}: is row {papers + 1}, but the header says {papers} papers; mend the header"
+            )
+        lines.append(line)
+        scores.append(_row(path, line, fields, papers, reviewers, reading))
+    return (papers, reviewers), tuple(lines), tuple(scores)
 
 
 def _size(path, line, fields):
@@ -55,7 +60,7 @@ def _size(path, line, fields):
     return int(fields[0]), int(fields[1])
 
 
-def _row(path, line, fields, papers, reviewers):
+def _row(path, line, fields, papers, reviewers, reading):
     if len(fields) != reviewers:
         found = f"has {len(fields)} scores, but the header says {reviewers} reviewers"
         mend = "mend the header or the row"
@@ -65,11 +70,9 @@ def _row(path, line, fields, papers, reviewers):
     row = np.empty(reviewers)
     for at, field in enumerate(fields):
         try:
-            row[at] = score = parse_number(field)
+            row[at] = score_in(field, reading)
         except ValueError:
-            score = -1.0
-        if not 0 <= score < math.inf:
             raise InputError(
-                f"{path}, line {line}: field {at + 1} is {shown(field)}; scores are finite numbers, 0 or more"
-            )
+                f"{path}, line {line}: field {at + 1} is {shown(field)}; scores are finite numbers{reading.hint(field)}"
+            ) from None
     return row

@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from lagjax.data.durations import read_durations
-from lagjax.data.files import exists, parse_number
 from lagjax.durations import deterministic, from_sample, geometric
 from lagjax.errors import InputError
+from lagjax.text import exists, parse_number
 
 FORMS = "geometric:MEAN, deterministic:STEPS or sample:FILE[:COLUMN]"
 _LONGEST = 1_000_000
 
 
-def parse_service(spec: str) -> np.ndarray:
+def parse_service(spec: str, *, shortest: int | None = None, note: Callable[[str], None] | None = None) -> np.ndarray:
     """Returns the law that `spec` writes, as P(D = 1), P(D = 2), ... (see `lagjax.durations`).
 
     Forms: 'geometric:20' (mean 20 steps), 'deterministic:43' (43 steps), 'sample:times.csv' or
     'sample:times.csv:days' (the observed times of that file and column, each rounded to the nearest whole
-    step and at least 1). A colon that belongs to the name of an existing file is read as such.
+    step and at least 1). A colon that belongs to the name of an existing file is read as such. `shortest` and
+    `note` are those of `read_durations`.
 
     Raises:
-      InputError: another form, a number that the law cannot take, or a file that cannot be used.
+      InputError: another form, a number that the law cannot take, a file that cannot be used, or `shortest` with
+        a law that is no sample.
     """
     form, colon, rest = str(spec).strip().partition(":")
     rest = rest.strip()
     if form not in ("geometric", "deterministic", "sample") or not colon or not rest:
         raise InputError(f"service is {spec!r}; write it as {FORMS}")
     if form == "sample":
-        return from_sample_file(*_file_and_column(rest))
+        return from_sample_file(*_file_and_column(rest), shortest=shortest, note=note)
+    if shortest is not None:
+        raise InputError(f"shortest is {shortest!r} but service {spec!r} is no sample of observed times; leave it out")
     try:
         number = parse_number(rest)
     except ValueError:
@@ -43,13 +49,15 @@ def parse_service(spec: str) -> np.ndarray:
         raise InputError(f"service {spec!r}: {error}") from None
 
 
-def from_sample_file(path, column: str | None = None) -> np.ndarray:
+def from_sample_file(
+    path, column: str | None = None, *, shortest: int | None = None, note: Callable[[str], None] | None = None
+) -> np.ndarray:
     """Returns the law of the times observed in a file, each rounded to the nearest whole step, at least 1.
 
     Raises:
       InputError: see `read_durations`, or times beyond a million steps.
     """
-    times = read_durations(path, column)
+    times = read_durations(path, column, shortest=shortest, note=note)
     try:
         return from_sample(times)
     except InputError as error:

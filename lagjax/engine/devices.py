@@ -9,6 +9,8 @@ import jax
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
+from lagjax.engine.fork import jax_starts
+
 
 class Placement(NamedTuple):
     """A mesh of devices over which the last axis (replicas) of arrays is split."""
@@ -21,9 +23,13 @@ class Placement(NamedTuple):
         return self.mesh.devices.flat[0].platform
 
     def by_replica(self, tree):
-        """Places arrays split along their last axis."""
+        """Places arrays split along their last axis.
+
+        On the CPU from the host's view of them: to cut an array of a device, XLA compiles a program for every shape.
+        """
 
         def put(x):
+            x = np.asarray(x) if self.platform == "cpu" else x
             return jax.device_put(x, NamedSharding(self.mesh, PartitionSpec(*[None] * (np.ndim(x) - 1), "replica")))
 
         return jax.tree.map(put, tree)
@@ -34,7 +40,12 @@ class Placement(NamedTuple):
 
 
 def place_replicas(replicas: int, devices: Sequence[jax.Device] | None = None) -> Placement:
-    """Uses the given (by default all local) devices, as many of them as divide the number of replicas."""
+    """Uses the given (by default all local) devices, as many of them as divide the number of replicas.
+
+    Raises:
+      RunError: this process was forked from one in which JAX had started; see `lagjax.engine.fork`.
+    """
+    jax_starts()
     devices = list(jax.local_devices() if devices is None else devices)
     count = max(n for n in range(1, len(devices) + 1) if replicas % n == 0)
     return Placement(Mesh(np.array(devices[:count]), ("replica",), axis_types=(AxisType.Auto,)))

@@ -21,7 +21,7 @@ from lagjax.fluid.starts import Starts
 BLOCK = 8  # starts iterated together: their states stay in a core's cache
 RECORDS = 400  # distances kept per start
 MOST_STEPS = 2**31 - 1
-CALLS = 20  # of the compiled program: how often progress is reported
+STRIDES = 21  # records made by one call of the compiled program, so at most 20 calls: how often progress is reported
 RETURNED = 64  # times eps: change below which a state has come back (1.4e-14 in float64)
 CONFIRMED = 100_000  # more steps after which a cycle is where it was, to one eps a step,
 NO_NEARER = 0.999  # and its distance from x* is at least this part of what it was
@@ -113,12 +113,13 @@ def find_attractor(
     state = jnp.asarray(padded.reshape(blocks, BLOCK, *target.shape), target.dtype)
     run = _program(placed.mesh, tuple(compiler_options(placed.platform).items()))
     times = np.unique(np.linspace(0, steps, min(RECORDS, steps) + 1).round().astype(np.int32))
-    distances = []
-    for strides in np.array_split(np.diff(times, prepend=0).astype(np.int32), min(CALLS, len(times))):
-        state, distance = run(step, state, target, strides)
-        distances.append(np.asarray(distance).transpose(1, 0, 2).reshape(len(strides), -1))
+    strides, distances = np.diff(times, prepend=0).astype(np.int32), []
+    for first in range(0, len(times), STRIDES):
+        part = strides[first : first + STRIDES]
+        state, distance = run(step, state, target, np.pad(part, (0, STRIDES - len(part))))  # one shape, one program
+        distances.append(np.asarray(distance).transpose(1, 0, 2).reshape(STRIDES, -1)[: len(part)])
         if progress is not None:
-            progress(int(times[sum(map(len, distances)) - 1]), steps)
+            progress(int(times[first + len(part) - 1]), steps)
     distance = np.concatenate(distances)[:, :count].astype(np.float64)
     final = np.asarray(state).reshape(-1, *target.shape)[:count]
     tolerance = tolerance_of(target.dtype)

@@ -34,8 +34,8 @@ class RoutingTables(NamedTuple):
 class Keys(NamedTuple):
     """(2, B) stream keys of the events, and of ties and splits (None where no policy draws any)."""
 
-    exogenous: jax.Array
-    ties: jax.Array | None
+    exogenous: jax.Array | np.ndarray
+    ties: jax.Array | np.ndarray | None
 
 
 class LossCounts(NamedTuple):

@@ -17,7 +17,7 @@ from lagjax.loss_routing.simulate import simulate_routing
 from lagjax.loss_routing.splitting import split_loss
 from lagjax.loss_routing.system import System
 from lagjax.results import provenance
-from lagjax.stats import RELAXATIONS, estimate, left_of_start, pooled_relaxation, told
+from lagjax.stats import RELAXATIONS, estimate, left_of_start, pooled_relaxation, ratio_of_means, told
 
 DEFAULT_ARRIVALS = 20_000
 DEFAULT_REPLICAS = 1024
@@ -122,10 +122,8 @@ def _cell(system, policies, counts, exact_states, warm):
     known = seen >= needed(loss.shape[1])
     rate, left = estimate(loss), left_of_start(first, second)
     difference = estimate(loss[:, None] - loss[None])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = rate.mean[:, None] / rate.mean[None]
-        # To first order, what each replica adds to the ratio (the delta method).
-        ratio_ci = estimate((loss[:, None] - ratio[..., None] * loss[None]) / rate.mean[None, :, None]).ci95
+    with np.errstate(invalid="ignore"):  # where no loss was seen
+        ratio = estimate(ratio_of_means(loss[:, None], loss[None]))
     both = known[:, None] & known[None]
     stationary = np.where(known, left.stationary() if warm else 0.0, np.nan)
     exact = _exact(system, policies, exact_states)
@@ -136,7 +134,7 @@ def _cell(system, policies, counts, exact_states, warm):
     }  # fmt: skip
     by_pair = {
         "difference": difference.mean, "difference_ci95": np.where(both, difference.ci95, np.nan),
-        "ratio": np.where(both, ratio, np.nan), "ratio_ci95": np.where(both, ratio_ci, np.nan),
+        "ratio": np.where(both, ratio.mean, np.nan), "ratio_ci95": np.where(both, ratio.ci95, np.nan),
     }  # fmt: skip
     single = {
         "traffic": system.traffic, "loss_lower_bound": relaxation_bounds(system).loss, "optimal_loss": exact["optimal"],

@@ -7,10 +7,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from lagjax.lp.program import Curvature, NewtonSystem, Program
+from lagjax.lp.newton import Curvature, NewtonSystem
+from lagjax.lp.program import Program
 
-_MAX_ITERATIONS = 100
-_ENOUGH = 1e-15  # relative complementarity at which doubles hold no more
+_MAX_ITERATIONS = 200
+_LEAST_SHARE = 0.01  # a path whose weights differ by more narrows, and steps on it shorten
+ENOUGH = 1e-15  # relative complementarity at which doubles hold no more
 _SHORTEN = 0.99  # part of the step to the boundary that is taken
 
 
@@ -43,16 +45,18 @@ _PRIMAL, _DUAL = ("w", "up", "idle", "spare"), ("low", "high", "idle_low", "spar
 def path(program: Program) -> Iterator[tuple[Point, float]]:
     """Yields (point, complementarity relative to the size of the objective) after every step.
 
-    The products of rare types are driven down in proportion to their rates, so that their prices are
+    The products of rare types are driven down in proportion to their rates, as far as _LEAST_SHARE, so that their prices are
     resolved too.
     """
     p = _start(program)
     size = max(float(program.rate.sum() * program.demand), 1e-300)
-    share = program.rate / program.rate.mean()
+    wanted = program.rate / program.rate.mean()
+    share = np.maximum(wanted, _LEAST_SHARE)
+    enough = ENOUGH * float((wanted / share).min())
     aim = (share[:, None], share[:, None], 1.0, 0.0 if program.coupled else share)
     count = 2 * p.w.size + p.idle.size + (0 if program.coupled else p.spare.size)
     for _ in range(_MAX_ITERATIONS):
-        system = NewtonSystem(program, _curvature(program, p))
+        system = NewtonSystem(program.occupancy, _curvature(program, p))
         products = _products(p)
         mu = sum(x.sum() for x in products) / count
         guess = _direction(program, p, system, [-x for x in products])
@@ -66,7 +70,7 @@ def path(program: Program) -> Iterator[tuple[Point, float]]:
         if not np.isfinite(left):
             return
         yield p, left
-        if left < _ENOUGH:
+        if left < enough:
             return
 
 
@@ -101,7 +105,7 @@ def _curvature(program, p):
     if program.coupled:
         inverse_idle = 1 / (idle + (low * high / total).sum(0))
         return Curvature(1 / total, high / total, inverse_idle, np.zeros_like(p.spare))
-    return Curvature(1 / total, np.zeros_like(total), 1 / idle, p.spare / p.spare_low)
+    return Curvature(1 / total, None, 1 / idle, p.spare / p.spare_low)
 
 
 def _direction(program, p, system, aims):

@@ -8,7 +8,9 @@ import numpy as np
 
 from lagjax.instance import Instance
 from lagjax.lp.program import kiid_program
+from lagjax.lp.progress import Progress
 from lagjax.lp.selection import check_selection, select
+from lagjax.lp.watching import solving
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -45,15 +47,22 @@ class KiidSolution:
     duality_gap: float
 
 
-def solve_kiid(instance: Instance, selection: str = "canonical") -> KiidSolution:
+def solve_kiid(instance: Instance, selection: str = "canonical", *, progress: Progress | None = None) -> KiidSolution:
     """Solves the KIID LP.
+
+    Args:
+      instance: the system.
+      selection: which optimum; one of `lagjax.lp.selection.SELECTIONS`.
+      progress: called with a `lagjax.lp.progress.Step` again and again.
 
     Raises:
       InputError: there is no such selection.
       SolverError: the solution missed the stated residuals.
     """
     program = kiid_program(instance)
-    best = select(program, check_selection(selection))
+    check_selection(selection)
+    with solving(f"KIID LP of '{instance.name}' at load {instance.load:.4g}", progress) as tell:
+        best = select(program, selection, tell)
     assigned = program.rate[:, None] * best.w
     vanishing = np.zeros_like(assigned)
     if selection == "interior":

@@ -58,9 +58,9 @@ class ScaledTables:
 class Keys(NamedTuple):
     """(2, B) uint32 stream keys: tasks and durations; the split among dispatchers; random choices of the policy."""
 
-    exogenous: jax.Array
-    partition: jax.Array
-    ties: jax.Array
+    exogenous: jax.Array | np.ndarray
+    partition: jax.Array | np.ndarray
+    ties: jax.Array | np.ndarray
 
 
 class State(NamedTuple):

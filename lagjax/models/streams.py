@@ -7,7 +7,6 @@ beside it. Written out unrolled because `jax.random.bits` rolls its rounds on th
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -25,19 +24,19 @@ _PARITY = 0x1BD11BDA
 
 
 def threefry2x32(key0, key1, counter0, counter1):
-    """Returns two uint32 words for each key and counter (uint32 arrays that broadcast together)."""
-    keys = (key0, key1, key0 ^ key1 ^ jnp.uint32(_PARITY))
+    """Returns two uint32 words for each key and counter (uint32 arrays of NumPy or JAX that broadcast together)."""
+    keys = (key0, key1, key0 ^ key1 ^ np.uint32(_PARITY))
     x0, x1 = counter0 + keys[0], counter1 + keys[1]
     for group in range(5):
         for rotation in _ROTATIONS[group % 2]:
             x0 = x0 + x1
             x1 = x0 ^ ((x1 << rotation) | (x1 >> (32 - rotation)))
         x0 = x0 + keys[(group + 1) % 3]
-        x1 = x1 + keys[(group + 2) % 3] + jnp.uint32(group + 1)
+        x1 = x1 + keys[(group + 2) % 3] + np.uint32(group + 1)
     return x0, x1
 
 
-def replica_keys(seed: int, stream: int, replicas) -> jax.Array:
+def replica_keys(seed: int, stream: int, replicas) -> np.ndarray:
     """Returns (2, B) uint32 keys of one stream for the replicas of the given (B,) numbers.
 
     Raises:
@@ -46,11 +45,13 @@ def replica_keys(seed: int, stream: int, replicas) -> jax.Array:
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**64:
         raise InputError(f"seed is {seed!r}; give a whole number from 0 to 2^64 - 1")
     seed = int(seed)
-    replicas = jnp.asarray(replicas, dtype=jnp.uint32)
-    low, high = jnp.uint32(seed & 0xFFFFFFFF), jnp.uint32(seed >> 32)
-    return jnp.stack(threefry2x32(low, high, replicas, jnp.full_like(replicas, stream)))
+    # In NumPy: op by op in JAX, every new number of replicas would compile a dozen programs.
+    replicas = np.asarray(replicas).astype(np.uint32)
+    low, high = np.array([[seed & 0xFFFFFFFF], [seed >> 32]], np.uint32)
+    return np.stack(threefry2x32(low, high, replicas, np.full_like(replicas, stream)))
 
 
 def words(keys, event, slot):
     """Returns two uint32 words for each replica key (2, B), event number (..., 1) and slot (one stream of its own each)."""
-    return threefry2x32(keys[0], keys[1], event, jnp.uint32(slot))
+    slot = np.uint32(slot) if isinstance(slot, int) else jnp.uint32(slot)
+    return threefry2x32(keys[0], keys[1], event, slot)

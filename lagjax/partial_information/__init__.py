@@ -3,8 +3,10 @@ chosen, Whittle indices with a certificate, the optimum of two servers, and a ba
 
 from lagjax.partial_information.arms import Arm, arms_of
 from lagjax.partial_information.index import IndexTable, adaptive_greedy, closed_form, whittle_indices
-from lagjax.partial_information.pair import PairValue, evaluate, optimum, seen_optimum
+from lagjax.partial_information.iteration import ExactReward
+from lagjax.partial_information.pair import evaluate, optimum
 from lagjax.partial_information.policies import POLICIES, Dispatching, build_policies, from_index
+from lagjax.partial_information.seen import seen_optimum, seen_states, shortest_queue
 from lagjax.partial_information.simulate import Rewards, simulate_dispatching
 from lagjax.partial_information.study import compare_dispatching, rows
 from lagjax.partial_information.subsidy import Indexability, Passive, indexability, subsidised, thresholds
@@ -14,9 +16,9 @@ __all__ = [
     "POLICIES",
     "Arm",
     "Dispatching",
+    "ExactReward",
     "IndexTable",
     "Indexability",
-    "PairValue",
     "Passive",
     "Rewards",
     "System",
@@ -32,6 +34,8 @@ __all__ = [
     "optimum",
     "rows",
     "seen_optimum",
+    "seen_states",
+    "shortest_queue",
     "simulate_dispatching",
     "subsidised",
     "thresholds",

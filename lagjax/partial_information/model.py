@@ -20,6 +20,8 @@ from jax import lax
 from lagjax.errors import InputError
 from lagjax.models import streams
 from lagjax.models.alias import integer_law
+from lagjax.models.loss import smallest_unsigned
+from lagjax.models.select import draw_share
 from lagjax.partial_information.arms import capped
 from lagjax.partial_information.policies import Dispatching
 from lagjax.partial_information.system import System
@@ -60,6 +62,7 @@ class PolicyTables:
       fresh, ages: (N,) int32: code of (0, 1) of each server, and codes from one q to the next.
       place: (N, 1) uint32 order among equals, in its place in a key.
       rule: of `policies.RULES`.
+      ties: of `policies.TIES`.
     """
 
     entry: np.ndarray | None
@@ -67,6 +70,12 @@ class PolicyTables:
     ages: np.ndarray | None
     place: np.ndarray
     rule: str
+    ties: str
+
+    @property
+    def draws(self) -> bool:
+        """Whether it makes random choices."""
+        return self.rule == "random" or (self.rule == "backlog" and self.ties == "random")
 
 
 class Servers(NamedTuple):
@@ -82,15 +91,17 @@ class Event(NamedTuple):
     Attributes:
       jobs: (..., ceil(R/2), B) uint16: rows 0, 1, ... in the low bytes, the second half of the rows in the high ones.
       turn, pick: (..., B) uint8 the server whose turn it is, and one at random, or None.
+      tie: (..., B) uint32 random words for ties, or None.
     """
 
     jobs: jax.Array
     turn: jax.Array
     pick: jax.Array | None
+    tie: jax.Array | None
 
 
 jax.tree_util.register_dataclass(SlotTables, ["law"], ["servers", "come", "offered", "blocking"])
-jax.tree_util.register_dataclass(PolicyTables, ["entry", "fresh", "ages", "place"], ["rule"])
+jax.tree_util.register_dataclass(PolicyTables, ["entry", "fresh", "ages", "place"], ["rule", "ties"])
 
 
 def slot_tables(system: System) -> SlotTables:
@@ -113,10 +124,11 @@ def policy_tables(system: System, policy: Dispatching) -> PolicyTables:
     """
     kinds, which = system.kinds
     place = np.empty((system.num_servers, 1), np.uint32)
-    place[np.lexsort((np.arange(system.num_servers), -system.rates)), 0] = np.arange(system.num_servers)
+    speed = system.rates if policy.ties == "slower" else -system.rates
+    place[np.lexsort((np.arange(system.num_servers), which, speed)), 0] = np.arange(system.num_servers)
     place <<= np.uint32(_PLACE)
     if policy.index is None:
-        return PolicyTables(None, None, None, place, policy.rule)
+        return PolicyTables(None, None, None, place, policy.rule, policy.ties)
     size = system.capacity + 1
     shapes = [table.shape for table in policy.index]
     if len(shapes) != len(kinds) or any(len(s) != 2 or s[0] != size or s[1] < 1 for s in shapes):
@@ -136,7 +148,7 @@ def policy_tables(system: System, policy: Dispatching) -> PolicyTables:
     first = np.r_[0, np.cumsum([table.size for table in policy.index])[:-1]]
     entry = (rank.reshape(-1) << shift | oldest << _OLDEST).astype(np.uint32)
     ages = np.array([s[1] for s in shapes])[which]
-    return PolicyTables(entry, first[which].astype(np.int32), ages.astype(np.int32), place, policy.rule)
+    return PolicyTables(entry, first[which].astype(np.int32), ages.astype(np.int32), place, policy.rule, policy.ties)
 
 
 def filled(tables: PolicyTables, jobs: int, replicas: int) -> Servers:
@@ -160,11 +172,12 @@ def draw_slots(slot: SlotTables, exogenous_keys, choice_keys, slots) -> Event:
         for word, law in zip(streams.words(exogenous_keys, slots[:, None, None], pairs), slot.law, strict=True)
     )
     number = jnp.uint32(slot.servers)
-    pick = (
-        None if choice_keys is None else (streams.words(choice_keys, slots[:, None], 0)[0] % number).astype(jnp.uint8)
-    )
+    pick = tie = None
+    if choice_keys is not None:
+        word, tie = streams.words(choice_keys, slots[:, None], 0)
+        pick = (word % number).astype(jnp.uint8)
     turn = jnp.broadcast_to((slots % number).astype(jnp.uint8)[:, None], (len(slots), exogenous_keys.shape[-1]))
-    return Event((low | high << 8).astype(jnp.uint16), turn, pick)
+    return Event((low | high << 8).astype(jnp.uint16), turn, pick, tie)
 
 
 def numbers(slot: SlotTables, event: Event):
@@ -208,6 +221,11 @@ def _choose(tables, event, entry, backlog):
         pick = event.turn if tables.rule == "turn" else event.pick
         chosen = lax.broadcasted_iota(jnp.uint8, backlog.shape, 0) == pick
         return chosen, jnp.max(jnp.where(chosen, backlog, jnp.uint8(0)), axis=0)
+    if tables.rule == "backlog" and tables.ties == "random":
+        shortest = jnp.min(backlog, axis=0)
+        one = jnp.ones((), smallest_unsigned(len(backlog)))
+        pick = draw_share(backlog == shortest, one, event.tie)
+        return lax.broadcasted_iota(pick.dtype, backlog.shape, 0) == pick, shortest
     if tables.rule == "backlog":
         key = backlog.astype(jnp.uint16) << 8 | (tables.place >> _PLACE).astype(jnp.uint16)
         best = jnp.min(key, axis=0)

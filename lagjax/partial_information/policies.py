@@ -1,7 +1,9 @@
 """Dispatching policies as data: an index for every belief, or one of the rules that need none.
 
-Among servers of equal index the fastest is chosen, among equally fast ones the first. A new index policy is a new table:
-`from_index`.
+Among servers of equal index the fastest is chosen, among equally fast ones those to which fewer jobs come by themselves, among
+these the first. A new index policy is a new table:
+`from_index`. Join the shortest queue, which sees all backlogs, meets far more ties, and what it earns depends on how it breaks
+them: at random by convention (`jsq`), or towards the slower or the faster server, of which either can be better.
 """
 
 from __future__ import annotations
@@ -16,8 +18,9 @@ from lagjax.partial_information.arms import Arm, arms_of
 from lagjax.partial_information.index import PRECISION, whittle_indices
 from lagjax.partial_information.system import System
 
-POLICIES = ("whittle", "myopic", "round-robin", "random", "jsq")
+POLICIES = ("whittle", "myopic", "round-robin", "random", "jsq", "jsq-slower", "jsq-faster")
 RULES = ("index", "turn", "random", "backlog")
+TIES = ("faster", "slower", "random")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -28,11 +31,23 @@ class Dispatching:
       name: for tables.
       rule: "index" (the highest), "turn" (one after another), "random" (any) or "backlog" (the lowest, which it is told).
       index: for the rule "index", a (K+1, T) table for each of `System.kinds`, by q and age less one; ages beyond T count as T.
+      ties: for the rule "backlog", which of the shortest queues is chosen: the "faster" or the "slower" server's, those
+        that are equally fast as above, or a "random" one, each alike.
     """
 
     name: str
     rule: str
     index: tuple[np.ndarray, ...] | None = None
+    ties: str = "faster"
+
+
+_WITHOUT_INDEX = {
+    "round-robin": Dispatching("round-robin", "turn"),
+    "random": Dispatching("random", "random"),
+    "jsq": Dispatching("jsq", "backlog", ties="random"),
+    "jsq-slower": Dispatching("jsq-slower", "backlog", ties="slower"),
+    "jsq-faster": Dispatching("jsq-faster", "backlog", ties="faster"),
+}
 
 
 def from_index(index: Sequence[np.ndarray], name: str) -> Dispatching:
@@ -74,5 +89,5 @@ def build_policies(
             )
             built.append(from_index(index, name))
         else:
-            built.append(Dispatching(name, {"round-robin": "turn", "random": "random", "jsq": "backlog"}[name]))
+            built.append(_WITHOUT_INDEX[name])
     return built

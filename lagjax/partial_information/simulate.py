@@ -35,8 +35,8 @@ class Tables(NamedTuple):
 class Keys(NamedTuple):
     """(2, B) stream keys of what happens, and of random choices (None where no policy makes any)."""
 
-    exogenous: jax.Array
-    choices: jax.Array | None
+    exogenous: jax.Array | np.ndarray
+    choices: jax.Array | np.ndarray | None
 
 
 class Rewards(NamedTuple):
@@ -100,7 +100,7 @@ def simulate_dispatching(
     host = tuple(model.policy_tables(system, policy) for policy in policies)
     tables = placed.everywhere(Tables(model.slot_tables(system), host))
     numbers = np.arange(replicas)
-    draws = any(policy.rule == "random" for policy in policies)
+    draws = any(table.draws for table in host)
     choices = streams.replica_keys(seed, streams.TIES, numbers) if draws else None
     keys = placed.by_replica(Keys(streams.replica_keys(seed, streams.EXOGENOUS, numbers), choices))
     jobs = system.capacity if start == "full" else 0

@@ -15,19 +15,20 @@ from lagjax.partial_information import pair
 from lagjax.partial_information.arms import arms_of
 from lagjax.partial_information.index import PRECISION
 from lagjax.partial_information.policies import POLICIES, Dispatching, build_policies
+from lagjax.partial_information.seen import seen_optimum, seen_states
 from lagjax.partial_information.simulate import MOST_SLOTS, simulate_dispatching
 from lagjax.partial_information.system import System
 from lagjax.results import provenance
-from lagjax.stats import estimate, left_of_start, told
+from lagjax.stats import Estimate, estimate, left_of_start, ratio_of_means, told
 
 DEFAULT_HORIZON = 1000
 DEFAULT_REPLICAS = 1024
 CURVE = 40  # horizons of a curve, at most
-ORACLE = "jsq"
+MOST_SEEN = 3000  # states with all backlogs seen up to which their optimum is computed unasked: seconds
 
 ROW_KEYS = (
     "policy", "discounted_reward", "discounted_ci95", "average_reward", "average_ci95", "below_oracle_percent",
-    "below_oracle_ci95", "value", "optimal_value", "horizon", "replicas",
+    "below_oracle_ci95", "value", "optimal_value", "horizon", "replicas", "oracle", "seen_value",
     "drift", "drift_ci95", "stationary",
 )  # fmt: skip
 
@@ -59,10 +60,11 @@ def compare_dispatching(
       slot, over the second half of the horizon), both with _ci95; drift, what is left of the start in that average (its second
       half less its first) with drift_ci95, and stationary, 1 where nothing is seen to be left, 0 where something is, NaN where
       that is not known (see `lagjax.stats.start`); value, the policy's exact reward for ever, and the scalar
-      optimal_value and
-      seen_value (backlogs known) where there are two servers, else NaN. Over (horizon, policy): reward, the discounted sum up to
-      there, lead, the first policy's reward less this one's on the same departures, and below_oracle, (R_jsq - R) / R_jsq in
-      percent (NaN without "jsq"), all with _ci95. Over (policy, replica): discounted.
+      optimal_value where there are two servers, else NaN; the scalar seen_value, the most that full information allows for
+      ever, where it has MOST_SEEN states at most, else NaN. Over (horizon, policy): reward, the discounted sum up to there,
+      lead, the first policy's reward less this one's on the same departures, and below_oracle, (R_oracle - R) / R_oracle in
+      percent, all with _ci95. The oracle, an attribute, is the one of the policies which see all backlogs that earns most;
+      without such a policy below_oracle is NaN and the attribute empty. Over (policy, replica): discounted.
 
     Raises:
       InputError: an argument outside its range.
@@ -103,8 +105,10 @@ def compare_dispatching(
     reward = estimate(counts.discounted)
     last = counts.discounted[-1]
     lead = estimate(counts.discounted[:, :1] - counts.discounted)
-    gap, gap_ci = _below_oracle(counts.discounted, names)
-    value, best, seen = _exact(system, built, start)
+    oracle = _oracle(built, reward.mean[-1])
+    below = _below(counts.discounted, oracle)
+    value, best = _exact(system, built, start)
+    seen = seen_optimum(system, start=start).value if seen_states(system) <= MOST_SEEN else np.nan
     data = xr.Dataset(
         {
             "discounted_reward": ("policy", reward.mean[-1]), "discounted_ci95": ("policy", reward.ci95[-1]),
@@ -112,7 +116,7 @@ def compare_dispatching(
             "drift": ("policy", left.drift.mean), "drift_ci95": ("policy", left.drift.ci95),
             "stationary": ("policy", left.stationary()), "value": ("policy", value), "optimal_value": best, "seen_value": seen,
             "reward": (("horizon", "policy"), reward.mean), "reward_ci95": (("horizon", "policy"), reward.ci95),
-            "below_oracle": (("horizon", "policy"), gap), "below_oracle_ci95": (("horizon", "policy"), gap_ci),
+            "below_oracle": (("horizon", "policy"), below.mean), "below_oracle_ci95": (("horizon", "policy"), below.ci95),
             "lead": (("horizon", "policy"), lead.mean), "lead_ci95": (("horizon", "policy"), lead.ci95),
             "discounted": (("policy", "replica"), last),
         },
@@ -124,6 +128,7 @@ def compare_dispatching(
     }  # fmt: skip
     data.attrs = {
         "title": "Rewards of dispatching with partial queue information",
+        "oracle": "" if oracle is None else names[oracle],
         **provenance(seed=seed, selection="none", device=device_name()),
         "configuration": json.dumps(configuration),
     }
@@ -151,24 +156,27 @@ def _at(counts, horizons):
     )
 
 
-def _below_oracle(reward, names):
-    """In percent, with intervals by the delta method: to first order, what each replica adds to the ratio of means."""
-    if ORACLE not in names:
-        return (np.full(reward.shape[:2], np.nan),) * 2
-    oracle = reward[:, names.index(ORACLE)][:, None]
-    mean = np.maximum(oracle.mean(axis=-1, keepdims=True), 1e-300)
-    ratio = reward.mean(axis=-1, keepdims=True) / mean
-    return 100 * (1 - ratio[..., 0]), estimate(100 * (reward - ratio * oracle) / mean).ci95
+def _oracle(policies, reward) -> int | None:
+    """The policy of the highest reward among those that see all backlogs."""
+    return max((i for i, p in enumerate(policies) if p.rule == "backlog"), key=lambda i: reward[i], default=None)
+
+
+def _below(reward, oracle) -> Estimate:
+    """How far (H, P, B) rewards are below the oracle's on the same departures, in percent."""
+    if oracle is None:
+        return Estimate(*np.full((2, *reward.shape[:2]), np.nan))
+    ratio = estimate(ratio_of_means(reward, reward[:, [oracle]]))
+    return Estimate(100 * (1 - ratio.mean), 100 * ratio.ci95)
 
 
 def _exact(system, policies, start):
-    """Rewards for ever of each policy, of the best one, and of the best with backlogs known; NaN where not two servers."""
-    nothing = np.full(len(policies), np.nan), np.nan, np.nan
+    """Rewards for ever of each policy, and of the best that sees what the dispatcher sees; NaN where not two servers."""
+    nothing = np.full(len(policies), np.nan), np.nan
     if system.num_servers != 2:
         return nothing
     try:
         values = np.array([pair.evaluate(system, policy, start=start).value for policy in policies])
-        return values, pair.optimum(system, start=start).value, pair.seen_optimum(system, start=start).value
+        return values, pair.optimum(system, start=start).value
     except InputError:  # too many joint beliefs: what was simulated stands by itself
         return nothing
 
@@ -180,6 +188,7 @@ def rows(data: xr.Dataset) -> list[dict]:
         cell, end = data.sel(policy=policy), data.sel(policy=policy, horizon=horizon)
         given = {
             "policy": str(policy), "horizon": horizon, "replicas": data.sizes["replica"],
+            "oracle": data.attrs["oracle"] or None,
             "stationary": told(cell.stationary),
             "below_oracle_percent": _number(end.below_oracle), "below_oracle_ci95": _number(end.below_oracle_ci95),
         }  # fmt: skip

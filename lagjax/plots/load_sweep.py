@@ -33,6 +33,8 @@ def draw_rewards(axes, data: xr.Dataset, instance: str) -> None:
     """Draws reward per step with the three bounds."""
     one = _run(data, instance)
     for key, label, dash in BOUNDS:
+        if one[key].isnull().all():
+            continue
         axes.plot(one["load"].values, one[key], color="black", linestyle=dash, linewidth=1.2, label=label)
     for policy, style in _styles(data):
         of = one.sel(policy=policy)

@@ -10,6 +10,8 @@ from matplotlib.figure import Figure
 
 from lagjax.plots.load_sweep import STYLE, plain
 
+SEVEN = [*STYLE, ("#56B4E9", "X")]
+
 
 def plot_horizon(data: xr.Dataset, policies=None) -> Figure:
     """Draws discounted reward, and its distance to the oracle, against the horizon, with 95% bands.
@@ -20,20 +22,22 @@ def plot_horizon(data: xr.Dataset, policies=None) -> Figure:
     """
     figure = Figure(figsize=(10, 4.2), layout="constrained")
     panels = figure.subplots(1, 2)
+    oracle = data.attrs["oracle"]
     names = [str(p) for p in data.policy.values if policies is None or p in policies]
     for i, name in enumerate(names):
-        colour, marker = STYLE[i % len(STYLE)]
+        colour, marker = SEVEN[i % len(SEVEN)]
         one = data.sel(policy=name)
         for axes, mean, half in (
             (panels[0], one.reward, one.reward_ci95),
             (panels[1], one.below_oracle, one.below_oracle_ci95),
         ):
-            if axes is panels[1] and name == "jsq":
+            if axes is panels[1] and name == oracle:
                 continue
             axes.plot(one.horizon, mean, color=colour, marker=marker, markersize=4, linewidth=1.5, label=plain(name))
             axes.fill_between(one.horizon, mean - half, mean + half, color=colour, alpha=0.25, linewidth=0)
     panels[0].set_title("discounted reward: jobs taken", fontsize=10)
-    panels[1].set_title("below the oracle (jsq sees all backlogs), %", fontsize=10)
+    beside = f"below {plain(oracle)}, the best that sees all backlogs, %" if oracle else "no policy sees all backlogs"
+    panels[1].set_title(beside, fontsize=10)
     panels[1].axhline(0, color="black", linewidth=0.8)
     panels[1].set_ylim(-1, 30)  # beyond are the first slots, and who does not look
     for axes in panels:

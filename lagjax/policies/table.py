@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 
 from lagjax.errors import InputError
+from lagjax.given import printable
 
 RULES = ("capped", "race")
 TIE_TOLERANCE = 1e-9  # values this close, relative to the largest in the table, are equal
@@ -65,15 +66,14 @@ def make_policy(name: str, tier, weight=None, rule: str = "race", notes=()) -> P
     if weight.min() < 0:
         v, r = np.unravel_index(np.argmin(weight), weight.shape)
         raise InputError(f"weight[{v}, {r}] is {weight[v, r]:g}; weights are 0 or more")
-    for v in range(len(tier)):
-        for t in np.unique(tier[v]):
-            if weight[v, tier[v] == t].sum() == 0:
-                raise InputError(
-                    f"tier {t:g} of task type {v} has zero total weight; give at least one positive weight"
-                )
+    empty = ~_in_tiers(_ranked(tier), weight > 0)
+    if empty.any():
+        v, r = np.argwhere(empty)[0]
+        raise InputError(
+            f"tier {tier[v, r]:g} of task type {v} has zero total weight; give at least one positive weight"
+        )
     late = weight == 0
-    dense = np.stack([np.unique(row, return_inverse=True)[1].ravel() for row in 2 * tier + late])
-    return _frozen(str(name), dense, np.where(late, 1.0, weight), rule, tuple(map(str, notes)))
+    return _frozen(str(name), _ranked(2 * tier + late), np.where(late, 1.0, weight), rule, tuple(map(str, notes)))
 
 
 def strict_order(policy: Policy) -> np.ndarray | None:
@@ -107,8 +107,7 @@ def from_priorities(priorities, ties: str = "order", name: str = "priorities") -
     if ties not in ("order", "random"):
         raise InputError(f"ties is {ties!r}; choose from order, random")
     priorities = _table("priorities", priorities)
-    tier = np.stack([np.unique(-row, return_inverse=True)[1].ravel() for row in priorities])
-    return make_policy(name, tier, rule="capped" if ties == "order" else "race")
+    return make_policy(name, _ranked(-priorities), rule="capped" if ties == "order" else "race")
 
 
 def order_by_level(priorities, name: str = "priorities by level", notes=()) -> Policy:
@@ -157,6 +156,26 @@ def tie_groups(values, tolerance: float) -> np.ndarray:
     return groups
 
 
+def close_calls(values, tolerance: float) -> int:
+    """Pairs of neighbours in a row, in order of size, that differ by between a tenth and ten times the tolerance.
+
+    Whether `tie_groups` takes them for equal could turn out otherwise with another round-off, if that were so large.
+    """
+    gaps = np.diff(np.sort(np.asarray(values), axis=1), axis=1)
+    return int(((gaps > tolerance / 10) & (gaps < 10 * tolerance)).sum())
+
+
+def _ranked(values):
+    """Each row's values as ranks 0, 1, ... from the smallest; equal ones share a rank."""
+    return np.stack([np.unique(row, return_inverse=True)[1].ravel() for row in values])
+
+
+def _in_tiers(rank, chosen):
+    """(V, R) whether some server of the same tier is chosen."""
+    place = rank + rank.shape[1] * np.arange(len(rank))[:, None]
+    return np.bincount(place.ravel(), chosen.ravel(), rank.size)[place] > 0
+
+
 def _table(field, value):
     try:
         table = np.array(value, dtype=np.float64)
@@ -175,4 +194,4 @@ def _frozen(name, tier, weight, rule, notes):
     tier, weight = tier.astype(np.int32), weight.astype(np.float64)
     tier.setflags(write=False)
     weight.setflags(write=False)
-    return Policy(name, tier, weight, rule, notes)
+    return Policy(printable("policy", name), tier, weight, rule, notes)

@@ -15,8 +15,9 @@ def whittle_index(instance: Instance) -> np.ndarray:
     The formula that reproduces the published table: as if one task arrived at every step.
     """
     scores, rate = np.asarray(instance.scores), np.asarray(instance.arrival_rate)
-    better = np.maximum(scores[:, None] - scores[None], 0)  # (u, v, r)
-    return scores - instance.mean_duration[:, None] * np.einsum("u,uvr->vr", rate / rate.sum(), better)
+    share = rate / rate.sum()
+    better = np.stack([np.einsum("u,ur->r", share, np.maximum(scores - row, 0)) for row in scores])
+    return scores - instance.mean_duration[:, None] * better
 
 
 def whittle(instance: Instance) -> Policy:

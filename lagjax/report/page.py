@@ -11,6 +11,8 @@ from typing import NamedTuple
 import matplotlib
 from matplotlib.figure import Figure
 
+from lagjax.plots.pictures import draw
+
 # The policy allows no request at all: what the page needs is in it.
 _HEAD = """<!DOCTYPE html>
 <html lang="en">
@@ -121,7 +123,7 @@ def _picture(picture, name):
     figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=8)
     text = io.StringIO()
     with matplotlib.rc_context({"svg.hashsalt": name, "svg.fonttype": "path"}):
-        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+        draw(figure, text, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     svg = text.getvalue()
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)

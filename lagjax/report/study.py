@@ -12,6 +12,7 @@ import xarray as xr
 from lagjax import tables
 from lagjax.errors import InputError
 from lagjax.gallery import GALLERY, gallery
+from lagjax.given import expanded
 from lagjax.plots.convergence import draw_lost, draw_share
 from lagjax.plots.load_sweep import draw_percents, draw_rewards
 from lagjax.report.page import Picture, Section, Table, page
@@ -28,7 +29,7 @@ def report(folder: str | Path) -> str:
     Raises:
       InputError: there is no such folder, it holds no results, or the run is not finished.
     """
-    folder = Path(folder)
+    folder = expanded(folder)
     found = [name for name in FILES if (folder / name).is_file()]
     if not found:
         if (folder / INSIDE).is_dir():

@@ -20,11 +20,14 @@ from queue import Empty, SimpleQueue
 from lagjax.errors import InputError, RunError
 from lagjax.runs.choice import choose
 from lagjax.runs.folder import find_folder
+from lagjax.runs.guard import check_guarded
 from lagjax.runs.job import NOWHERE, Job, Watch
 from lagjax.runs.record import pack, unpack
-from lagjax.runs.running import ATTEMPTS, Failure
+from lagjax.runs.running import ATTEMPTS, HOPELESS, Failure
+from lagjax.runs.solving import saying
 
 TOPIC = "lagjax-progress"
+SOLVING = "lagjax-solving"
 STARTS = 5  # times that local workers are started before it is given up
 SELDOM = 0.5  # seconds between two words of one worker about how far it is
 DEATHS = 10  # workers that may die under one job before it is given up: pre-emption is no fault of the job
@@ -51,6 +54,7 @@ def over_dask(jobs: Sequence[Job], folder, running, meter) -> Iterator[tuple]:
 
         _warm_up(client, jobs[0])
         client.subscribe_topic(TOPIC, lambda event: meter.moved(*event[1]))
+        client.subscribe_topic(SOLVING, lambda event: meter.solving(*event[1]))
         while waiting or taken:
             try:
                 threads = client.nthreads()
@@ -98,7 +102,7 @@ def over_dask(jobs: Sequence[Job], folder, running, meter) -> Iterator[tuple]:
                 raise RunError(_lost(error, running)) from None
             except Exception as error:
                 attempts[job.name] += 1
-                if attempts[job.name] < ATTEMPTS and not isinstance(error, InputError):
+                if attempts[job.name] < ATTEMPTS and not isinstance(error, HOPELESS):
                     waiting.insert(0, job)
                 else:
                     yield job, Failure(" ".join(f"{type(error).__name__}: {error}".split())[:500])
@@ -126,7 +130,8 @@ def work(job: Job, where, memory: int | None, attempt: int) -> bytes:
     checkpoint = NOWHERE if folder is None else folder.checkpoint(job)
     if memory is not None:
         memory //= 2**attempt  # it may have been memory
-    return pack(job.run(Watch(progress=progress, checkpoint=checkpoint, memory=memory)))
+    with saying(lambda said: worker.log_event(SOLVING, (job.name, said))):
+        return pack(job.run(Watch(progress=progress, checkpoint=checkpoint, memory=memory)))
 
 
 def _warm_up(client, job, patience=60.0):
@@ -204,6 +209,7 @@ def _client(running, folder):
         with client:
             yield client, lambda: None
         return
+    check_guarded()
     with (
         tempfile.TemporaryDirectory(prefix="workers-", dir=None if folder is None else folder.path) as scratch,
         _local_cluster(running.workers, scratch) as cluster,
@@ -234,9 +240,7 @@ def _local_cluster(workers, scratch):
                 break
             except RuntimeError as error:  # a worker was killed while it started
                 if attempt == STARTS - 1:
-                    raise RunError(
-                        f"{workers} Dask workers do not start here ({error}); run without --workers"
-                    ) from None
+                    raise RunError(f"{workers} Dask workers do not start here ({error}); run without workers") from None
         with cluster:
             yield cluster
 

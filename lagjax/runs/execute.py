@@ -6,13 +6,16 @@ import functools
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 
+from lagjax.engine.fork import check_not_forked
 from lagjax.errors import RunError
+from lagjax.given import expanded
 from lagjax.runs.cluster import over_dask
 from lagjax.runs.folder import INSIDE, Folder, find_folder, open_folder
 from lagjax.runs.job import NOWHERE, Job, Watch
 from lagjax.runs.progress import Meter, lines
 from lagjax.runs.record import Record, digest, pack, unpack
 from lagjax.runs.running import ATTEMPTS, Failure, Running, attempted
+from lagjax.runs.solving import saying
 
 
 def execute(jobs: Sequence[Job], configuration: dict, running: Running) -> list[Record]:
@@ -25,8 +28,11 @@ def execute(jobs: Sequence[Job], configuration: dict, running: Running) -> list[
 
     Raises:
       InputError: the folder cannot be used; see `open_folder`.
-      RunError: jobs failed twice; all others are finished and kept.
+      RunError: jobs failed twice; all others are finished and kept. Or this process was forked after JAX had started.
     """
+    if running.out is not None:
+        running = running._replace(out=expanded(running.out))
+    check_not_forked()
     team = running.team
     results: dict[str, Record] = {}
     failures: dict[str, str] = {}
@@ -99,7 +105,9 @@ def _one_by_one(jobs, folder, running, meter):
             checkpoint=NOWHERE if folder is None else folder.checkpoint(job, team.process, team.processes),
             memory=running.memory, process=team.process, processes=team.processes, gather=team.gather,
         )  # fmt: skip
-        yield job, attempted(job, watch, 1 if running.out is None else ATTEMPTS)
+        with saying(functools.partial(meter.solving, job.name)):
+            outcome = attempted(job, watch, 1 if running.out is None else ATTEMPTS)
+        yield job, outcome
 
 
 def _appended(path):

@@ -9,8 +9,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from lagjax.errors import InputError
+from lagjax.given import expanded
 
 _MARK = ".unfinished-"
+_KEPT = 40  # letters of a name that its unfinished file has too: file systems allow 255 bytes
 
 
 def write_whole(path, write: Callable[[str], object]) -> None:
@@ -20,12 +22,14 @@ def write_whole(path, write: Callable[[str], object]) -> None:
       InputError: the file cannot be written.
     """
     try:
-        path = Path(path).resolve()
+        path = expanded(path).resolve()
         if path.exists() and not path.is_file():  # a device or a pipe is written to, never replaced
             write(path)
             return
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}{_MARK}", suffix=path.suffix, dir=path.parent)
+        handle, temporary = tempfile.mkstemp(
+            prefix=f".{path.name[:_KEPT]}{_MARK}", suffix=path.suffix[-_KEPT:], dir=path.parent
+        )
         os.close(handle)
         try:
             write(temporary)

@@ -6,7 +6,7 @@ import hashlib
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -107,7 +107,10 @@ def _enter(path, out, configuration, command, warn):
         )
     if manifest is None:
         page = {"hash": run, "command": list(command), "configuration": configuration}
-        write_bytes(path / MANIFEST, (json.dumps(page, indent=1, ensure_ascii=False) + "\n").encode())
+        text = json.dumps(page, indent=1, ensure_ascii=False) + "\n"
+        write_bytes(
+            path / MANIFEST, text.encode(errors="backslashreplace")
+        )  # JSON's escapes, for bytes that are no text
     return run
 
 
@@ -127,14 +130,6 @@ def read_manifest(out: Path) -> dict | None:
     if not whole:
         raise Damaged("its hash does not fit")
     return page
-
-
-def finished_names(out: Path | None, configuration: dict, names: Iterable[str]) -> set[str]:
-    """Which jobs a folder of the same configuration has a file of; what the files hold is not looked at."""
-    if out is None:
-        return set()
-    folder = find_folder(Path(out) / INSIDE, digest(json.loads(json.dumps(configuration))))
-    return set() if folder is None else {n for n in names if (folder.path / "cells" / f"{file_name(n)}.cell").exists()}
 
 
 def differences(there: object, here: object, at: str = "", most: int = 3) -> list[str]:

@@ -15,11 +15,12 @@ class Status(NamedTuple):
     """What happened last, and where the run stands.
 
     Attributes:
-      event: "kept" (found finished in the folder), "started", "moved", "finished" or "failed".
+      event: "kept" (found finished in the folder), "started", "moved", "solving" (a linear program that takes long), "solved",
+        "finished" or "failed".
       job: the job it happened to, of which `share` (0 to 1) is done; `seconds` since it started, or 0.
       ended, jobs: jobs done and in all; done, work: the same in units of work.
       rate: work per second of this process's time, or None; left: seconds to go at that rate, or None.
-      said: an error, in words.
+      said: an error, or how far a linear program is, in words.
     """
 
     event: str
@@ -69,6 +70,11 @@ class Meter:
         self._done[name] = min(done, self._jobs[name].work)
         self._tell("moved", name)
 
+    def solving(self, name: str, said: str) -> None:
+        """A job solves a linear program that takes long, and is so far; "" when it is solved."""
+        if name not in self._ended:
+            self._tell("solving" if said else "solved", name, said)
+
     def finished(self, name: str) -> None:
         """A job is done."""
         self._end("finished", name)
@@ -97,13 +103,21 @@ class Meter:
 
 
 def lines(write: Callable[[str], object], unit: str, every: float = 30.0) -> View:
-    """A view of plain lines: one for every job that ends, and one every so many seconds within long ones."""
-    last = time.monotonic()
+    """A view of plain lines: one for every job that ends, one for every linear program that takes long, and one every so many
+    seconds within long ones."""
+    last, solving = time.monotonic(), set()
 
     def view(status):
         nonlocal last
         now = time.monotonic()
-        if status.event == "started" or (status.event == "moved" and now - last < every):
+        fresh = status.event == "solving" and status.job.name not in solving
+        if status.event == "solving":
+            solving.add(status.job.name)
+        else:
+            solving.discard(status.job.name)
+        if status.event in ("started", "solved"):
+            return
+        if status.event in ("moved", "solving") and not fresh and now - last < every:
             return
         last = now
         write(describe(status, unit))
@@ -117,9 +131,10 @@ def describe(status: Status, unit: str) -> str:
         "kept": "found finished",
         "finished": f"done in {duration(status.seconds)}",
         "failed": f"failed: {status.said}",
+        "solving": f"solving {status.said}",
     }.get(status.event, f"{100 * status.share:.0f}%")
     parts = [f"[{status.ended}/{status.jobs} cells, {100 * status.done / status.work:.0f}%] {status.job.name}: {what}"]
-    if status.rate is not None and status.event != "kept":
+    if status.rate is not None and status.event not in ("kept", "solving"):
         parts.append(f"{quantity(status.rate)} {unit}/s")
         if status.ended < status.jobs and status.left is not None:
             parts.append(f"{duration(status.left)} left")

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lagjax.errors import InputError
+from lagjax.lp import SolverError
 from lagjax.runs.job import Job, Watch
 from lagjax.runs.progress import View
 from lagjax.runs.record import Record
 from lagjax.runs.team import ALONE, Team
 
 ATTEMPTS = 2  # a job that fails so often is given up
+HOPELESS = (InputError, SolverError)  # what fails the same way every time
 
 
 class Running(NamedTuple):
@@ -56,7 +58,7 @@ def attempted(job: Job, watch: Watch, attempts: int) -> Record | Failure:
     for _ in range(attempts):
         try:
             return job.run(watch)
-        except InputError as error:
+        except HOPELESS as error:
             if attempts == 1:
                 raise
             return Failure(str(error))

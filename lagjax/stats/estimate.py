@@ -27,12 +27,30 @@ def estimate(values, confidence: float = CONFIDENCE) -> Estimate:
     return Estimate(values.mean(axis=-1), student_t.ppf((1 + confidence) / 2, n - 1) * spread)
 
 
+def ratio_of_means(numerator, denominator) -> np.ndarray:
+    """Returns per-replica values whose mean is mean(numerator) / mean(denominator), both of the same replicas.
+
+    `estimate` of them gives that ratio with its interval. To first order (the delta method): what each replica adds to the
+    ratio, its errors in numerator and denominator being correlated. The mean of the ratios themselves is biased, and the
+    interval of the numerator alone is that of a ratio to a number without error.
+
+    Args:
+      numerator, denominator: (..., B) values of B independent replicas, which broadcast together; the denominator's mean is
+        not 0 (where it is, the values are not finite).
+    """
+    numerator, denominator = np.asarray(numerator, dtype=np.float64), np.asarray(denominator, dtype=np.float64)
+    base = denominator.mean(axis=-1, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = numerator.mean(axis=-1, keepdims=True) / base
+        return ratio + (numerator - ratio * denominator) / base
+
+
 def percent_of_bound(reward, blocked, bound: float, slope: float) -> np.ndarray:
     """Returns per-replica values whose mean is reward as a percentage of OPT(OCC-LP(B_hat)), B_hat from these replicas.
 
     `estimate` of them gives that percentage with its interval, and `estimate` of the difference of two policies' values
-    their paired difference. To first order (the delta method): an error in B_hat moves the bound by `slope`, and a
-    replica's reward and blocking are correlated.
+    their paired difference. This is `ratio_of_means`, since an error in B_hat moves the bound by `slope`. A number without
+    error, such as an optimum, belongs beside the bound at the exact B instead.
 
     Args:
       reward: (..., B) reward per step of each replica.
@@ -40,6 +58,5 @@ def percent_of_bound(reward, blocked, bound: float, slope: float) -> np.ndarray:
       bound: OPT(OCC-LP(B_hat)) at B_hat = mean(blocked), reward per step.
       slope: its derivative with respect to B, reward per step.
     """
-    reward, blocked = np.asarray(reward, dtype=np.float64), np.asarray(blocked, dtype=np.float64)
-    ratio = reward.mean(axis=-1, keepdims=True) / bound
-    return 100 * (reward / bound - ratio * (slope / bound) * (blocked - blocked.mean()))
+    blocked = np.asarray(blocked, dtype=np.float64)
+    return 100 * ratio_of_means(reward, bound + slope * (blocked - blocked.mean()))

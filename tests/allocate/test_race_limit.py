@@ -11,6 +11,7 @@ from lagjax.allocate import race_limit, waterfill
 from lagjax.allocate.tiers import budget_ends
 
 jitted = jax.jit(race_limit)
+pytestmark = pytest.mark.rounding
 
 
 @pytest.fixture(autouse=True)

@@ -16,6 +16,7 @@ from lagjax.lp import solve_occ
 from lagjax.policies.lag import lag
 
 jitted = jax.jit(waterfill)
+pytestmark = pytest.mark.rounding
 
 
 @pytest.fixture(autouse=True)

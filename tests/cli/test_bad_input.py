@@ -21,6 +21,8 @@ CASES = [
     ("unknown selection", (*SWEEP, "--selection", "corner"), None, "corner"),
     ("load zero", ("sweep", "priority", "--loads", "0"), None, "load 0 of instance 'priority'"),
     ("load negative", ("sweep", "priority", "--loads", "-0.5"), None, "load -0.5"),
+    ("load too small", ("converge", "priority", "--load", "5e-324"), None, "choose a load from"),
+    ("load too small for the sweep", ("sweep", "priority", "--loads", "5e-324"), None, "to 0.875"),
     ("load too large", ("sweep", "priority", "--loads", "0.9"), None, "0.875"),
     ("load not a number", ("sweep", "priority", "--loads", "0.1,abc"), None, "'abc' is not a number"),
     ("load nan", ("sweep", "priority", "--loads", "nan"), None, "'nan' is not a number"),
@@ -41,6 +43,13 @@ CASES = [
     ("score not a number", ("sweep", "--scores", "scores.csv", *FILES), GOOD + "p2,r0,high\n", "line 6"),
     ("score NaN", ("sweep", "--scores", "scores.csv", *FILES), GOOD + "p2,r0,nan\n", "line 6"),
     ("score negative", ("sweep", "--scores", "scores.csv", *FILES), GOOD + "p2,r0,-1\n", "line 6"),
+    ("scores of both signs and a gap", ("sweep", "--scores", "scores.csv", *FILES), GOOD + "p2,r0,-1\n",
+     "(`--normalise --missing 0`)"),
+    ("filled off the scale", ("sweep", "--scores", "scores.csv", "--normalise", "--missing", "3", *FILES), GOOD, "from 0 to 1"),
+    ("columns of other names", ("sweep", "--scores", "scores.csv", *FILES), "id,member,affinity\np,r,1\n", "'id', 'member', 'a"),
+    ("shortest with a law", ("sweep", "--scores", "scores.csv", "--shortest", "1", *FILES), GOOD, "shortest is 1"),
+    ("shortest without files", (*SWEEP, "--shortest", "1"), None, "--shortest describes a score file"),
+    ("graph with a bad first line", ("compat", "--graph", "scores.csv"), "0;0\n0,1\n1,0\n1,1\n", "line 1: '0;0' is neither"),
     ("pair twice", ("sweep", "--scores", "scores.csv", *FILES), GOOD + "p0,r0,0.5\n", "already scored on line 2"),
     ("pair missing", ("sweep", "--scores", "scores.csv", *FILES), GOOD + "p2,r0,0.5\n", "--missing"),
     ("missing not a number", ("sweep", "--scores", "scores.csv", "--missing", "x", *FILES), GOOD, "missing"),
@@ -103,7 +112,7 @@ def test_bad_input_is_one_line_exit_2_and_no_file(lagjax, tmp_path, args, scores
 def test_a_shell_sees_the_same(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", "from lagjax.cli.app import main; main()", "sweep", "prority"],
-        cwd=tmp_path, capture_output=True, text=True, env=os.environ, timeout=120,
+        cwd=tmp_path, capture_output=True, text=True, env=os.environ, timeout=1200,
     )  # fmt: skip
     assert done.returncode == 2
     assert done.stdout == ""

@@ -102,18 +102,6 @@ def test_own_files(lagjax, tmp_path):
     assert data.sizes["task_priority"] == 5 and data.sizes["server_priority"] == 7
 
 
-def test_solve_prints_the_solution(lagjax):
-    code, out, _ = lagjax("solve", "priority", "--load", "0.7", "--json")
-    page = json.loads(out)
-    solution = solve_occ(gallery("priority", 0.7))
-    assert code == 0
-    assert page["occ_ub"] == pytest.approx(solution.objective, rel=1e-12)
-    np.testing.assert_allclose(page["index"], solution.index, atol=1e-12)
-    code, out, _ = lagjax("solve", "priority", "--load", "0.7")
-    assert code == 0
-    assert f"{solution.objective:.9g}" in out and "standard 5" in out
-
-
 @pytest.mark.parametrize("command", ["sweep", "solve", "converge", "fluid", "exact", "report"])
 def test_help_has_an_example(lagjax, command):
     code, out, _ = lagjax(command, "--help")
@@ -144,3 +132,22 @@ def test_names_with_dollars_are_plain_text(lagjax, tmp_path):
     code, _, err = lagjax("sweep", "--scores", "$\\bad{$.csv", "--service", "geometric:5", "--loads", "0.3", *SMALL)
     assert code == 0, err
     assert (tmp_path / "lagjax-results" / "$\\bad{$.png").exists()
+
+
+@pytest.mark.parametrize("service", [("--durations", "d.tsv", "--column", "days"), ("--service", "sample:d.tsv:days")])
+def test_files_as_spreadsheets_write_them(lagjax, tmp_path, service):
+    """Semicolons, decimal commas, a score below 0, a gap and a time of 0: the fault names the options that then work."""
+    (tmp_path / "s.csv").write_text("paper;reviewer;score\np1;r1;0,75\np1;r2;-0,25\np2;r1;0,25\n")
+    (tmp_path / "d.tsv").write_text("id\tdays\na\t12,5\nb\t0\n")
+    command = ("solve", "--scores", "s.csv", *service, "--load", "0.3", "--json")
+    assert "(`--normalise --missing 0`)" in lagjax(*command).err
+    assert "d.tsv, line 3: field 2 is '0'" in lagjax(*command, "--normalise", "--missing", "0").err
+    code, out, err = lagjax(*command, "--normalise", "--missing", "0", "--shortest", "1")
+    assert code == 0 and json.loads(out)["tasks"] == ["p1", "p2"]
+    assert err.splitlines() == [
+        "note: s.csv is read with semicolons between fields and decimal commas",
+        "note: scores rescaled from [-0.25, 0.75] to [0, 1]",
+        "note: 1 missing scores (no line) set to 0",
+        "note: d.tsv is read with tabs between fields and decimal commas",
+        "note: d.tsv: 1 of 2 times raised to 1, the shortest in steps",
+    ]

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from lagjax.partial_information import POLICIES
+
 SERVERS = ("partial", "--model", "blocking", "--rates", "0.5,0.25x2", "--capacity", "3")
 KEYS = {"policy", "discounted_reward", "discounted_ci95", "average_reward", "average_ci95"}
 
@@ -14,7 +16,8 @@ def test_rows_for_programs(lagjax, tmp_path):
     assert (done.code, done.err) == (0, "")
     page = json.loads(done.out)
     assert page["command"] == "partial" and page["seed"] == 0 and "versions" in page
-    assert [row["policy"] for row in page["rows"]] == ["whittle", "myopic", "round-robin", "random", "jsq"]
+    assert [row["policy"] for row in page["rows"]] == list(POLICIES)
+    assert all(row["oracle"].startswith("jsq") and row["seen_value"] > row["discounted_reward"] for row in page["rows"])
     assert all(set(row) >= KEYS for row in page["rows"])
     lagjax(*given, "rows.json")
     assert json.loads((tmp_path / "rows.json").read_text()) == page

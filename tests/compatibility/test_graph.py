@@ -116,11 +116,29 @@ def test_iterative_singular_values_are_the_dense_ones(monkeypatch):
 
 def test_read_graph(tmp_path):
     path = tmp_path / "desk.csv"
-    path.write_text("type,server\n0,1\n1 0 # a comment\n\n1,2\n")
+    path.write_text("type,server\n0,1\n1, 0 # a comment\n\n1,2\n")
     graph = read_graph(path)
     assert graph.name == "desk"
     np.testing.assert_array_equal(dense(graph), [[0, 1, 0], [1, 0, 1]])
     assert read_graph(path, servers=7).num_servers == 7
+
+
+SAME_EDGES = [
+    "type,server\n0,1\n1,0\n1,2\n", "0,1\n1,0\n1,2\n", "Type , Server\n0 , 1\n1,0\n1,2", "server,type\n1,0\n0,1\n2,1\n",
+    "0;1\n1;0\n1;2\n", "type;server\r\n0;1\r\n1;0\r\n1;2\r\n", "0\t1\n1\t0\n1\t2\n", "type\tserver\n0\t1\n1\t0\n1\t2\n",
+    "0 1\n 1  0\n1 2\n", "# edges\n\n0,1 # one\n1,0\n#1,1\n1,2\n", '"0","1"\n"1","0"\n1,2\n', "sep=;\n0;1\n1;0\n1;2\n",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", SAME_EDGES)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_every_way_to_write_the_edges_gives_one_graph(tmp_path, text, encoding):
+    path = tmp_path / "desk.txt"
+    path.write_bytes(text.encode(encoding))
+    said = []
+    np.testing.assert_array_equal(dense(read_graph(path, note=said.append)), [[0, 1, 0], [1, 0, 1]])
+    plain = "," in text.splitlines()[-1] and "#" not in text and encoding != "utf-16"
+    assert len(said) == (not plain and not (text.startswith("sep") and encoding != "utf-16"))
 
 
 BAD_FILES = [
@@ -129,6 +147,12 @@ BAD_FILES = [
     ("0,1\n0,1\n", "line 2: pair 0,1 is already on line 1"),
     ("0,1\n1\n", "line 2: '1' is no pair"),
     ("0,1\n1,x\n", "line 2"),
+    ("0;0\n0,1\n1,0\n1,1\n", "line 1: '0;0' is neither a pair of whole numbers nor the header type,server"),
+    ("a,s1\n0,1\n", "line 1: 'a,s1' is neither a pair"),
+    ("source,target\n0,1\n", "line 1: 'source,target' is neither a pair"),
+    ("0,1\n1 0\n", "line 2: '1 0' is no pair"),
+    ("0,1,0.5\n", "line 1: '0,1,0.5' is neither"),
+    ("# an edge list\n", "no edges"),
     ("0,1\n1,-2\n", "line 2: '1,-2' is no pair"),
     ("0,1\n1,2.5\n", "line 2"),
     ("0,0\n2,1\n", "type 1 has no server"),

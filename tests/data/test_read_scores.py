@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 
-from lagjax.data import read_scores
+from lagjax.data import normalise, read_scores
 from lagjax.errors import InputError
 
 BY_PAPERS, BY_REVIEWERS = "papers-by-reviewers", "reviewers-by-papers"
@@ -28,6 +28,20 @@ SAME_TABLE = {
     "byte-order mark": b"\xef\xbb\xbf" + PLAIN.encode(),
     "byte-order mark and header": b"\xef\xbb\xbfpaper,reviewer,score\r\n" + PLAIN.encode(),
     "blank lines and spaces": "\n p2 , r1 , 0.5\n \t\n" + "p2,r0, 0.25 \n\np1,r1,1\np1,r0,0\n\n",
+    "semicolons": PLAIN.replace(",", ";"),
+    "semicolons and decimal commas": PLAIN.replace(",", ";").replace(".", ","),
+    "semicolons, decimal commas and a header": "paper;reviewer;score\n" + PLAIN.replace(",", ";").replace(".", ","),
+    "tabs": PLAIN.replace(",", "\t"),
+    "tabs, decimal commas and crlf": PLAIN.replace(",", "\t").replace(".", ",").replace("\n", "\r\n"),
+    "sep line of a spreadsheet": "sep=;\r\n" + PLAIN.replace(",", ";"),
+    "utf-16": PLAIN.encode("utf-16"),
+    "utf-16, tabs, decimal commas": PLAIN.replace(",", "\t").replace(".", ",").encode("utf-16"),
+    "comments": "# from the committee\n" + PLAIN + "# end\n",
+    "row numbers of a data frame": ",paper,reviewer,score\n"
+    + "".join(f"{i},{x}\n" for i, x in enumerate(PLAIN.split())),
+    "table": "paper,r1,r0\np2,0.5,0.25\np1,1,0\n",
+    "table of a data frame": ",r1,r0\np2,0.5,0.25\np1,1,0\n",
+    "table with semicolons and decimal commas": "Paper;r1;r0\np2;0,5;0,25\np1;1;0\n",
     "quotes": '"p2","r1","0.5"\n"p2",r0,0.25\np1,r1,1\np1,r0,0\n',
 }
 
@@ -39,7 +53,132 @@ def test_csv_variants_give_one_table(tmp_path, content):
     assert table.papers == ("p2", "p1") and table.reviewers == ("r1", "r0")
     assert table.scores.dtype == np.float64 and table.scores.flags.c_contiguous
     np.testing.assert_array_equal(table.scores, [[0.5, 0.25], [1, 0]])
-    assert table.source == path and table.notes == ()
+    assert table.source == path and all(note.startswith(str(path)) for note in table.notes)
+
+
+@pytest.mark.parametrize(
+    ("name", "notes"),
+    [
+        ("plain", []),
+        ("byte-order mark and header", []),
+        ("semicolons", ["is read with semicolons between fields"]),
+        ("tabs, decimal commas and crlf", ["is read with tabs between fields and decimal commas"]),
+        ("utf-16", ["is read as UTF-16"]),
+        ("comments", ["is read without 2 comments (line 1 on)"]),
+        ("row numbers of a data frame", ["has a column without a name, which is left out"]),
+        ("table", ["is read as a table: 2 papers down, 2 reviewers across ('r1', ...)"]),
+    ],
+)
+def test_how_a_file_was_read_is_said_where_it_is_not_plain(tmp_path, name, notes):
+    path = write(tmp_path / "s.csv", SAME_TABLE[name])
+    assert read_scores(path).notes == tuple(f"{path} {note}" for note in notes)
+
+
+@pytest.mark.parametrize("ending", ["tsv", "TSV", "txt"])
+def test_text_may_end_otherwise(tmp_path, ending):
+    table = read_scores(write(tmp_path / f"s.{ending}", "p\tr\t0,5\np\ts\t1\n"))
+    np.testing.assert_array_equal(table.scores, [[0.5, 1]])
+
+
+def test_ids_are_kept_as_they_are(tmp_path):
+    ids = "001,NA,0.1\n001,nan,0.2\n2024-01-02,NA,0.3\n2024-01-02,nan,0.4\n"
+    table = read_scores(write(tmp_path / "s.csv", "paper,reviewer,score\n" + ids))
+    assert table.papers == ("001", "2024-01-02") and table.reviewers == ("NA", "nan")
+    table = read_scores(write(tmp_path / "s.csv", "~Ann_Lee1;7;0,5\n~Ann_Lee1;\u5f20\u4f1f;1\n"))
+    assert table.papers == ("~Ann_Lee1",) and table.reviewers == ("7", "\u5f20\u4f1f")
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("paper,r1,r2\np1,0,1\n", "can be read as a table of the reviewers 'r1' and 'r2', or as lines of paper"),
+        ("paper,1,2\np1,3,0.5\n", "can be read as a table of the reviewers '1' and '2', or as lines"),
+        (
+            "p;1;1,234\n",
+            "line 1: can be read as 'p' | 1 | 1.234 (with semicolons between fields and decimal commas), or",
+        ),
+        ("paper,r1,r1\np1,0,0.5\n", "line 1: names the reviewer 'r1' twice"),
+        ("paper,r1,\np1,0,0.5\n", "line 1: has a reviewer without a name"),
+        ("paper,r1,r2\np1,0.5,1\np1,0,1\n", "line 3: paper 'p1' is already there"),
+        ("paper,r1,r2\n,0.5,1\n", "line 2: field 1 (the paper) is empty"),
+        ("paper,r1,r2\np1,0.5\n", "line 2: has 2 fields, but line 1 has 3"),
+        ("paper,r1,r2\np1,0.5,x\n", "line 2: field 3 (the score of 'r2') is 'x'"),
+        ("paper,r1,r2\n", "has a header but no scores"),
+    ],
+)
+def test_tables_that_are_none_and_two_ways_to_read_are_refused(tmp_path, content, expected):
+    with pytest.raises(InputError) as fault:
+        read_scores(write(tmp_path / "s.csv", content))
+    assert expected in str(fault.value) and "\n" not in str(fault.value)
+
+
+GAPS = {"no line": "a,x,-0.5\na,y,0.5\nb,x,0\n", "nan": "a,x,-0.5\na,y,0.5\nb,x,0\nb,y,nan\n"}
+GAPS |= {word: f"paper;x;y\na;-0,5;0,5\nb;0;{word}\n" for word in ("", "NA", "n/a", "None", "NULL", "NaN")}
+
+
+@pytest.mark.parametrize("content", GAPS.values(), ids=GAPS)
+def test_known_scores_are_rescaled_before_gaps_are_filled(tmp_path, content):
+    path = write(tmp_path / "s.csv", content)
+    table = read_scores(path, normalise=True, missing=0.25)
+    np.testing.assert_array_equal(table.scores, [[0, 1], [0.5, 0.25]])
+    assert [note.split(" (")[0] for note in table.notes[-2:]] == [
+        "scores rescaled from [-0.5, 0.5] to [0, 1]",
+        "1 missing scores",
+    ]
+    with pytest.raises(InputError, match=r"pass normalise=True, missing=0 \(`--normalise --missing 0`\) to rescale"):
+        read_scores(path)
+    with pytest.raises(InputError, match=r"1 of 3 scores are negative.* \(`--normalise`\) to rescale \[-0.5, 0.5\]"):
+        read_scores(path, missing=0)
+    with pytest.raises(InputError, match=r"1 of 4 scores are missing.* \(`--missing 0`\)"):
+        read_scores(path, normalise=True)
+
+
+def test_a_filled_gap_does_not_move_the_scale(tmp_path):
+    path = write(tmp_path / "s.csv", "a,x,1\na,y,3\nb,x,2\n")
+    np.testing.assert_array_equal(read_scores(path, normalise=True, missing=0).scores, [[0, 1], [0.5, 0]])
+    np.testing.assert_array_equal(normalise(read_scores(path, missing=0)).scores, np.array([[1, 3], [2, 0]]) / 3)
+
+
+@pytest.mark.parametrize(("conflicts", "scores"), [("zero", [[0, 0, 1]]), ("ignore", [[1, 0, 0.6]])])
+def test_conflicts_take_part_in_the_scale_only_if_their_scores_are_kept(tmp_path, conflicts, scores):
+    np.savez(tmp_path / "s.npz", similarity_matrix=[[4.0], [-0.5], [2.2]], mask_matrix=[[1], [0], [0]])
+    table = read_scores(tmp_path / "s.npz", conflicts=conflicts, normalise=True)
+    np.testing.assert_allclose(table.scores, scores, rtol=1e-15)
+
+
+@pytest.mark.parametrize("form", ["csv", "table", "in", "npy", "npz"])
+def test_a_large_matrix_of_both_signs_is_rescaled_in_every_format(tmp_path, form):
+    """177 x 118 scores in [-1, 1] with 2,380 negative ones; the places of the first are named without the option."""
+    draw = np.random.default_rng(5)
+    scores = draw.uniform(0, 1, (177, 118))
+    scores.ravel()[draw.choice(scores.size, 2380, replace=False)] *= -1
+    if form == "csv":
+        content = "".join(
+            f"p{p},r{r},{x!r}\n" for (p, r), x in zip(np.ndindex(scores.shape), scores.ravel().tolist(), strict=True)
+        )
+    else:
+        content = "\n".join(" ".join(map(repr, row)) for row in scores.tolist())
+    path = tmp_path / ("s.csv" if form == "table" else f"s.{form}")
+    if form in ("csv", "in"):
+        write(path, ("177 118\n" if form == "in" else "") + content)
+    elif form == "table":
+        rows = "\n".join(f"{p} {row}" for p, row in enumerate(content.splitlines()))
+        write(path, ("paper " + " ".join(map(str, range(118))) + "\n" + rows).replace(" ", "\t"))
+    else:
+        np.save(path, scores) if form == "npy" else np.savez(path, similarity_matrix=scores.T)
+    options = {"orientation": BY_PAPERS} if form == "npy" else {}
+    low, high = scores.min(), scores.max()
+    np.testing.assert_array_equal(read_scores(path, normalise=True, **options).scores, (scores - low) / (high - low))
+    with pytest.raises(InputError) as fault:
+        read_scores(path, **options)
+    paper, reviewer = np.argwhere(scores < 0)[0]
+    place = {"csv": f"line {118 * paper + reviewer + 1}", "npz": f"similarity_matrix[{reviewer}, {paper}]"}
+    place |= {"npy": f"matrix[{paper}, {reviewer}]"}
+    first = place.get(form, f"line {paper + 2}")
+    assert f"2380 of 20886 scores are negative (first: {first}), the first {scores[paper, reviewer]:g} of" in str(
+        fault.value
+    )
+    assert "; pass normalise=True (`--normalise`) to rescale [" in str(fault.value)
 
 
 def test_csv_lines_may_come_in_any_order(tmp_path):

@@ -1,4 +1,8 @@
-"""Real files, where a folder of them lies beside the repository; skipped elsewhere."""
+"""Real files, where a folder of them lies beside the repository.
+
+They belong to others and are not shipped, so elsewhere these seven tests, and no others, are skipped. Each layout and rule that
+they meet also has a made-up file in the tests beside this one, which run everywhere.
+"""
 
 import time
 from pathlib import Path
@@ -56,6 +60,34 @@ def test_bids_with_conflicts(number, papers, reviewers):
     np.testing.assert_array_equal(table.scores, (bids * (1 - mask)).T)
     np.testing.assert_array_equal(read_scores(path, conflicts="ignore").scores, bids.T)
     assert table.notes == (f"{mask.sum()} conflicts scored 0: the last choice, not a ban",)
+
+
+SQUARE = np.array([[0.8, 0.5], [0.1, 0.9]])
+
+
+@pytest.mark.parametrize("name", ["semicolon_decimal_comma", "index_column", "wide"])
+def test_one_matrix_in_three_layouts(name):
+    table = read_scores(real(f"cases/{name}.csv"))
+    np.testing.assert_array_equal(table.scores, SQUARE)
+    assert table.papers == ("p1", "p2") and table.reviewers == ("r1", "r2") and table.notes
+
+
+def test_ids_that_look_like_something_else():
+    table = read_scores(real("cases/odd_ids.csv"))
+    np.testing.assert_array_equal(table.scores, [[0.1, 0.2], [0.3, 0.4]])
+    assert table.papers == ("001", "2024-01-02") and table.reviewers == ("NA", "nan") and not table.notes
+
+
+def test_what_the_owner_must_say_first():
+    with pytest.raises(InputError, match="--normalise"):
+        read_scores(real("cases/negative.csv"))
+    table = read_scores(real("cases/negative.csv"), normalise=True)
+    np.testing.assert_allclose(table.scores, [[0.125, 1], [0.5, 0]], rtol=1e-15)
+    with pytest.raises(InputError, match=r"line 4.*--shortest 1"):
+        read_durations(real("cases/durations_with_zero.csv"))
+    np.testing.assert_array_equal(read_durations(real("cases/durations_with_zero.csv"), shortest=1), [3, 4, 1, 12])
+    with pytest.raises(InputError, match=r"line 1: .*'submission_id', 'member_id', 'affinity'"):
+        read_scores(real("cases/platform_header.csv"))
 
 
 def test_a_journal_from_real_files():

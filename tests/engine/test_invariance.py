@@ -42,9 +42,7 @@ def check_equal(found, expected, replicas=slice(None), policies=slice(None)):
 
 CUTS = {
     "one replica": {"replicas": 1},
-    "odd replicas": {"replicas": 5},
     "block 32": {"block": 32},
-    "block 256": {"block": 256, "chunk": 1},
     "one block a call": {"block": 32, "chunk": 1},
     "chunk 2": {"chunk": 2},
     "one device": {"devices": 1},
@@ -65,7 +63,7 @@ def test_more_replicas_change_nothing(instance, policies, reference):
     check_equal(reference, more, replicas=slice(6))
 
 
-@pytest.mark.parametrize("chosen", [[0], [1], [2], [3], [1, 5], [7, 0, 4], [6, 3, 2, 1, 0, 7]], ids=str)
+@pytest.mark.parametrize("chosen", [[0], [1], [2], [3], [6, 3, 2, 1, 0, 7]], ids=str)
 def test_whatever_runs_beside(chosen, instance, policies, reference):
     found = simulate(instance, [policies[p] for p in chosen], replicas=6, **WINDOW)
     check_equal(found, reference, policies=chosen)

@@ -1,5 +1,7 @@
 """The engine's own draws, fed to a plain event simulator, give the engine's paths arrival by arrival."""
 
+import functools
+
 import event_simulator
 import jax
 import jax.numpy as jnp
@@ -15,7 +17,6 @@ from lagjax.policies import strict_order
 REPLICAS, SEED = 3, 2**40 + 9
 
 CASES = {  # arguments of `system`
-    "k1": (3, 7, 1, 9),
     "k3": (4, 11, 3, 12),
     "bytes": (2, 5, 1, 254),
     "16 bits": (2, 6, 2, 255),
@@ -47,7 +48,7 @@ def paths(request):
     policies, k = every_kind(instance), instance.servers_per_task
     keys, ties = (streams.replica_keys(SEED, s, np.arange(REPLICAS)) for s in (streams.EXOGENOUS, streams.TIES))
     numbers = jnp.arange(arrivals, dtype=jnp.uint32)
-    drawn = loss.draw_arrivals(loss.arrival_tables(instance), keys, ties, numbers, k)
+    drawn = jax.jit(functools.partial(loss.draw_arrivals, k=k))(loss.arrival_tables(instance), keys, ties, numbers)
     types, holds, gaps, words = map(np.asarray, drawn)
     traces = [[] for _ in policies]
     for b in range(REPLICAS):

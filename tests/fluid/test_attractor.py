@@ -95,15 +95,20 @@ def test_a_planted_second_fixed_point():
     assert near.verdict == "true"
 
 
+def about(target, turn, x):
+    """target + (x - target) turn: with its arrays as data, one program for all such maps."""
+    return target + (x - target) @ turn
+
+
 def towards(rate):
     target = np.array([[0.5, 0.25, 0.25]])
-    return target, lambda x: target + rate * (x - target)
+    return target, Partial(about, target, rate * np.eye(3))
 
 
 @pytest.mark.parametrize("rate", [0.9999, 1 - 1e-9])
 def test_slow_is_undecided(rate):
     target, step = towards(rate)
-    starts = make_starts(10, target)
+    starts = make_starts(BLOCK, target)
     found = find_attractor(step, target, starts, 500)
     assert found.verdict == "undecided" and found.cycle_length is None
     first = total_variation(starts.state, target)
@@ -117,12 +122,12 @@ def test_a_rotation_is_undecided():
     cross = np.array([[0, -axis[2], axis[1]], [axis[2], 0, -axis[0]], [-axis[1], axis[0], 0]])
     turn = np.eye(3) + np.sin(1) * cross + (1 - np.cos(1)) * cross @ cross
     start = target + 0.1 * np.array([[1.0, -1.0, 0.0]])
-    found = find_attractor(lambda x: target + (x - target) @ turn.T, target, kinds(start[None]), 200)
+    found = find_attractor(Partial(about, target, turn.T), target, kinds(start[None]), 200)
     assert found.verdict == "undecided" and found.cycle_length is None
     # but by a fifth of a circle it is a cycle of 5
     angle = 2 * np.pi / 5
     fifth = np.eye(3) + np.sin(angle) * cross + (1 - np.cos(angle)) * cross @ cross
-    found = find_attractor(lambda x: target + (x - target) @ fifth.T, target, kinds(start[None]), 10)
+    found = find_attractor(Partial(about, target, fifth.T), target, kinds(start[None]), 10)
     assert found.verdict == "false" and found.cycle_length == 5
     around = found.cycle - target
     np.testing.assert_allclose(np.linalg.norm(around, axis=(1, 2)), 0.1 * np.sqrt(2), rtol=1e-12)
@@ -130,8 +135,8 @@ def test_a_rotation_is_undecided():
 
 
 def test_divergence_does_not_settle():
-    target, _ = towards(1.0)
-    found = find_attractor(lambda x: target + 1e300 * (x - target), target, make_starts(3, target), 3)
+    target, step = towards(1e300)
+    found = find_attractor(step, target, make_starts(3, target), 3)
     assert found.verdict == "undecided"  # nan is not near
 
 
@@ -205,7 +210,7 @@ def test_almost_a_cycle_is_undecided(short):
     """The planted system with 1 - short tasks a step settles at that rate: too slow to see, but no cycle."""
     system = one_type(1 - short)
     step, target = Partial(fluid_map, system), np.asarray(solve(system).state)
-    for starts in (make_starts(12, target), kinds(target[None] + 1e-3 * np.array([[[1.0, -1.0], [0, 0], [0, 0]]]))):
+    for starts in (make_starts(BLOCK, target), kinds(target[None] + 1e-3 * np.array([[[1.0, -1.0], [0, 0], [0, 0]]]))):
         found = find_attractor(step, target, starts, 50)
         assert found.verdict == "undecided" and found.cycle_length is None
 

@@ -11,8 +11,8 @@ from lagjax.errors import InputError
 from lagjax.gallery import gallery, priority
 from lagjax.instance import make_instance
 from lagjax.lp import SELECTIONS, largest_feasible_load, occ_bound, occ_upper_bound, solve_occ
+from lagjax.lp.highs import solve_highs
 from lagjax.lp.program import occ_program
-from lagjax.lp.vertex import solve_highs
 
 TOLERANCE = 1e-9
 
@@ -90,7 +90,7 @@ def test_objective_equals_highs_and_falls_with_blocking():
         for blocking in (0.0, 0.3 * rng.random()):
             program = occ_program(instance, blocking)
             for method in ("highs-ds", "highs-ipm"):
-                w = solve_highs(program, method)[0]
+                w = solve_highs(program, method)[0][0]
                 oracle = (instance.arrival_rate[:, None] * instance.scores * w).sum()
                 for selection in SELECTIONS:
                     assert solve_occ(instance, blocking, selection).objective == pytest.approx(oracle, rel=1e-9)

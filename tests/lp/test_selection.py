@@ -10,9 +10,9 @@ from programs import GALLERY_CASES, load_grid, random_instance
 from lagjax.errors import InputError
 from lagjax.gallery import gallery
 from lagjax.instance import make_instance
-from lagjax.lp import solve_kiid, solve_occ
+from lagjax.lp import SolverError, solve_kiid, solve_occ
 from lagjax.lp.program import kiid_program, occ_program
-from lagjax.lp.selection import SolverError, check_selection, select
+from lagjax.lp.selection import check_selection, select
 
 
 def permuted(instance, types, servers):

@@ -1,7 +1,9 @@
 """What arrives: gaps, types and durations have the instance's law, read off the tables and off the draws."""
 
+import functools
 from fractions import Fraction
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -20,8 +22,8 @@ def instance(rates, laws, k=1, servers=4):
 def draw(system, events=200, replicas=500, k=1, ties=False, seed=0):
     keys = streams.replica_keys(seed, streams.EXOGENOUS, np.arange(replicas))
     tie_keys = streams.replica_keys(seed, streams.TIES, np.arange(replicas)) if ties else None
-    tables = loss.arrival_tables(system)
-    return loss.draw_arrivals(tables, keys, tie_keys, jnp.arange(events, dtype=jnp.uint32), k)
+    in_jit = jax.jit(functools.partial(loss.draw_arrivals, k=k))  # one program in place of one for every operation
+    return in_jit(loss.arrival_tables(system), keys, tie_keys, jnp.arange(events, dtype=jnp.uint32))
 
 
 @pytest.mark.parametrize("rate", [0.4, 0.013, 1.0, 1 - 2.0**-20, 1e-3, 1e-9, 1e-300])

@@ -15,23 +15,33 @@ from lagjax.models import streams
 FALSE_ALARM = 1e-6  # of all statistical tests of this file together
 TESTS = 300  # more than there are; checked at the end of `test_law_on_a_grid`
 NORMAL = norm.isf(FALSE_ALARM / TESTS / 2)
-LANES = 2**15
+ROWS, LANES = 48, 2**15  # the sampler compiles for seconds: one shape for all statistical tests,
+FEW = 5000  # and one of few draws
 
+pytestmark = pytest.mark.rounding
 draw = jax.jit(sampler.hypergeometric)
+law_in_jit = jax.jit(sampler._law)
 
 
-def draws(cases, lanes=LANES, seed=1, event=0):
-    """(cases, lanes) draws for cases (good, total, sample)."""
-    keys = streams.replica_keys(seed, 2, np.arange(lanes))
-    good, total, sample = (jnp.asarray(x, jnp.int32)[:, None] for x in zip(*cases, strict=True))
-    slot = jnp.arange(len(cases), dtype=jnp.uint32)[:, None] * jnp.uint32(sampler.TRIES)
-    good = jnp.broadcast_to(good, (len(cases), lanes))
-    return np.asarray(draw(keys, jnp.uint32(event), slot, good, total, sample))
+def draws(cases, seed):
+    """(ROWS, LANES) draws for as many cases (good, total, sample)."""
+    keys = streams.replica_keys(seed, 2, np.arange(LANES))
+    good, total, sample = np.array(cases, np.int32).T[:, :, None]
+    slot = np.arange(ROWS, dtype=np.uint32)[:, None] * np.uint32(sampler.TRIES)
+    return np.asarray(draw(keys, np.uint32(0), slot, np.broadcast_to(good, (ROWS, LANES)), total, sample))
+
+
+def few_draws(cases, seed):
+    """(keys, event, slot, good, total, sample) for FEW draws, of the cases in turn."""
+    case = np.arange(FEW) % len(cases)
+    keys = streams.replica_keys(seed, 2, np.arange(FEW) // len(cases))
+    slot = case.astype(np.uint32) * np.uint32(sampler.TRIES)
+    return keys, np.uint32(0), slot, *np.array(cases, np.int32)[case].T
 
 
 def law_of(good, total, sample):
     """(mode, law) of one case, as the sampler sees it."""
-    mode, law = sampler._law(*(jnp.asarray([x], jnp.int32) for x in (good, total, sample)))
+    mode, law = jax.device_get(law_in_jit(*(np.array([x], np.int32) for x in (good, total, sample))))
     return int(mode[0]), law
 
 
@@ -153,12 +163,11 @@ def test_the_cases_cover_all_ways_to_draw():
 
 def test_law_on_a_grid():
     """Support, counts and moments of every case."""
-    tests, together = 0, 48
-    for first in range(0, len(ALL), together):
-        group = (ALL[first:] + ALL)[:together]  # one shape, one program
-        found = draws(group, seed=11 + first)
+    tests = 0
+    for first in range(0, len(ALL), ROWS):
+        found = draws((ALL[first:] + ALL)[:ROWS], seed=11 + first)
         assert found.dtype == np.int32
-        for case, x in zip(ALL[first : first + together], found, strict=False):
+        for case, x in zip(ALL[first : first + ROWS], found, strict=False):
             low, high = support(*case)
             assert low <= x.min() and x.max() <= high, case
             if low == high:
@@ -171,12 +180,13 @@ def test_law_on_a_grid():
     assert 200 < tests < TESTS - 20
 
 
-@pytest.mark.parametrize("case", [(2**23, 2**24, 65536), (2**20, 2**24, 65536), (2**22 + 5, 2**25, 2**24)], ids=str)
-def test_mean_and_variance_of_large_populations(case):
+def test_mean_and_variance_of_large_populations():
     """The standard error of the variance is 0.2%: one that is 3% off is 15 of them away."""
-    x = np.concatenate([draws([case], lanes=2**17, seed=5, event=e)[0] for e in range(4)])
-    check_moments(x, case)
-    assert pooled_chi_square(x, case) > FALSE_ALARM / TESTS
+    cases = [(2**23, 2**24, 65536), (2**20, 2**24, 65536), (2**22 + 5, 2**25, 2**24)]
+    found = draws(cases * (ROWS // 3), seed=5)
+    for row, case in enumerate(cases):
+        check_moments(found[row::3].ravel(), case)
+        assert pooled_chi_square(found[row::3].ravel(), case) > FALSE_ALARM / TESTS, case
 
 
 def test_inversion_follows_the_law_word_by_word():
@@ -203,15 +213,14 @@ def test_inversion_follows_the_law_word_by_word():
 
 def test_small_variances_are_inverted():
     """Stirling's form is 0.9% off where a cell is empty: below a variance of 16 the sampler must not use it."""
-    cases = [c for c in SMALL + BORDERS if 0.1 < variance(*c) <= sampler.INVERT_UP_TO]
-    found = draws(cases, lanes=64, seed=21)
-    keys = streams.replica_keys(21, 2, np.arange(64))
-    slot = jnp.arange(len(cases), dtype=jnp.uint32)[:, None] * jnp.uint32(sampler.TRIES)
-    good, total, sample = (jnp.asarray(x, jnp.int32)[:, None] for x in zip(*cases, strict=True))
-    mode, law = sampler._law(*(jnp.broadcast_to(x, found.shape) for x in (good, total, sample)))
-    words = sampler._Words(keys, jnp.uint32(0), slot)
-    z = jax.jit(lambda law: sampler._invert(law, law.variance > 0, words))(law)
-    np.testing.assert_array_equal(found, mode + np.asarray(z).astype(int))
+    given = few_draws([c for c in SMALL + BORDERS if 0.1 < variance(*c) <= sampler.INVERT_UP_TO], seed=21)
+
+    @jax.jit
+    def inverted(keys, event, slot, good, total, sample):
+        mode, law = sampler._law(good, total, sample)
+        return mode + sampler._invert(law, law.variance > 0, sampler._Words(keys, event, slot)).astype(jnp.int32)
+
+    np.testing.assert_array_equal(draw(*given), inverted(*given))
 
 
 @pytest.mark.parametrize("word", [0, 2**32 - 1])
@@ -386,28 +395,27 @@ def test_standard_normal():
 def test_draws_depend_on_key_event_and_slot_alone():
     """Whatever the batch and the place in it."""
     rng = np.random.default_rng(3)
-    lanes = 5000
-    total = (2 ** rng.uniform(0, 25, lanes)).astype(np.int32)
-    good, sample = ((rng.random(lanes) * (total + 1)).astype(np.int32) for _ in range(2))
-    keys = np.asarray(streams.replica_keys(7, 2, np.arange(lanes)))
-    slot = rng.integers(0, 2**32, lanes, dtype=np.uint32)
-    event = jnp.uint32(2**32 - 3)
+    total = (2 ** rng.uniform(0, 25, FEW)).astype(np.int32)
+    good, sample = ((rng.random(FEW) * (total + 1)).astype(np.int32) for _ in range(2))
+    keys = np.asarray(streams.replica_keys(7, 2, np.arange(FEW)))
+    slot = rng.integers(0, 2**32, FEW, dtype=np.uint32)
+    event = np.uint32(2**32 - 3)
     found = np.asarray(draw(keys, event, slot, good, total, sample))
-    for chosen in ([17], rng.permutation(lanes), rng.permutation(lanes)[:777]):
+    for chosen in (rng.permutation(FEW), rng.permutation(FEW)[:777]):
         part = draw(keys[:, chosen], event, *(x[chosen] for x in (slot, good, total, sample)))
         np.testing.assert_array_equal(part, found[chosen])
     for other in (
         (keys[:, ::-1], event, slot),
-        (keys, event + jnp.uint32(1), slot),
-        (keys, event, slot + jnp.uint32(64)),
+        (keys, event + np.uint32(1), slot),
+        (keys, event, slot + np.uint32(64)),
     ):
         assert np.mean(np.asarray(draw(*other, good, total, sample)) != found) > 0.5
 
 
 def test_draws_in_64_bit_mode_are_the_same():
-    cases = [(3, 10, 4), (100, 1000, 300), (2**20, 2**24, 65536)]
-    narrow = draws(cases, lanes=500)
+    given = few_draws([(3, 10, 4), (100, 1000, 300), (2**20, 2**24, 65536)], seed=1)
+    narrow = draw(*given)
     with jax.enable_x64(True):
-        wide = draws(cases, lanes=500)
+        wide = draw(*given)
     assert wide.dtype == np.int32
     np.testing.assert_array_equal(wide, narrow)

@@ -4,7 +4,6 @@ import functools
 from collections import Counter
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.stats import chi2, nchypergeom_wallenius
@@ -15,19 +14,23 @@ from lagjax.models.race import race
 FALSE_ALARM = 1e-6  # of all tests of this file together
 TESTS = 40
 LANES = 2**17
+SERVERS = 5  # of every race: those beyond its own are in tier 0 without a copy, so that one program serves all
 
 run = jax.jit(race, static_argnums=7)
 
 
 def winners(budget, capacity, tier, weight, even=False, seed=1):
     """(R, L) copies given in every lane."""
-    shape = len(capacity), LANES
-    full = [np.broadcast_to(np.asarray(x, t)[:, None], shape) for x, t in ((capacity, np.int32), (tier, np.int32))]
-    weight = np.broadcast_to(np.float32(weight)[:, None], shape)
+
+    def lanes(values, beyond, dtype):
+        padded = np.array([*values, *[beyond] * (SERVERS - len(values))], dtype)
+        return np.broadcast_to(padded[:, None], (SERVERS, LANES))
+
+    tables = lanes(capacity, 0, np.int32), lanes(tier, 0, np.int32), lanes(weight, 1, np.float32)
     keys = streams.replica_keys(seed, streams.TIES, np.arange(LANES))
-    given = run(jnp.full(LANES, budget, jnp.int32), *full, weight, keys, jnp.uint32(3), jnp.uint32(2), even)
-    given = np.asarray(given)
-    assert given.dtype == np.int32
+    given = np.asarray(run(np.full(LANES, budget, np.int32), *tables, keys, np.uint32(3), np.uint32(2), even))
+    assert given.dtype == np.int32 and not given[len(capacity) :].any()
+    given = given[: len(capacity)]
     assert np.all(given >= 0) and np.all(given <= np.asarray(capacity)[:, None])
     assert np.all(given.sum(axis=0) == min(budget, sum(capacity)))
     return given

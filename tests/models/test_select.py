@@ -140,9 +140,9 @@ def test_extreme_words_and_weights_stay_among_the_eligible():
                 np.testing.assert_array_equal(slots[0], np.where(free.any(axis=0), end, 255))
 
 
-@pytest.mark.parametrize("servers", [253, 254, 255, 256, 300])
+@pytest.mark.parametrize("servers", [254, 255, 256])
 def test_many_servers(servers):
-    """Both sides of the change from bytes to 16 bits, against a plain walk through the eligible servers."""
+    """Both sides of the changes from bytes to 16 bits, of slots and of shares, against a plain walk through who is free."""
     rng = np.random.default_rng(servers)
     lanes, k = 60, 2
     slot_dtype, share_dtype = np.min_scalar_type(servers + 1), np.min_scalar_type(servers)

@@ -55,3 +55,52 @@ def open_loop(index, rates, capacity, slots):
         age += 1
         age[best] = 1
     return np.array(out)
+
+
+def shortest(backlogs, rates, ties, rng=None):
+    """The server that joining the shortest queue chooses."""
+    tied = [n for n, q in enumerate(backlogs) if q == min(backlogs)]
+    if ties == "random":
+        return int(rng.choice(tied))
+    return min(tied, key=lambda n: (rates[n] if ties == "slower" else -rates[n], n))
+
+
+def follow_shortest(rates, capacity, blocking, served, start, ties, rng=None):
+    """Jobs taken in every slot by joining the shortest queue: (T, N) jobs that can be served."""
+    backlog, taken = [start] * len(rates), []
+    for slot in served.tolist():
+        backlog = [max(q - d, 0) for q, d in zip(backlog, slot, strict=True)]
+        best = shortest(backlog, rates, ties, rng)
+        jobs = capacity - backlog[best] if not blocking or backlog[best] == 0 else 0
+        backlog[best] += jobs
+        taken.append(jobs)
+    return taken
+
+
+def seen(rates, capacity, blocking, discount, ties=None, tolerance=1e-11):
+    """Value from full servers where all backlogs are seen, every server told apart: of the shortest queue, or the optimum."""
+    shape = (capacity + 1,) * len(rates)
+    drain = [np.array([law(q, rate, capacity) for q in range(capacity + 1)]) for rate in rates]
+
+    def choose(after, backlogs, n):
+        room = capacity - backlogs[n] if not blocking or backlogs[n] == 0 else 0
+        return room + discount * after[(*backlogs[:n], backlogs[n] + room, *backlogs[n + 1 :])]
+
+    value = np.zeros(shape)
+    while True:
+        after = value
+        for axis, matrix in enumerate(drain):
+            after = np.moveaxis(np.tensordot(matrix, after, axes=(1, axis)), 0, axis)
+        new = np.empty(shape)
+        for backlogs in np.ndindex(shape):
+            worth = [choose(after, backlogs, n) for n in range(len(rates))]
+            tied = [n for n in range(len(rates)) if backlogs[n] == min(backlogs)]
+            if ties is None:
+                new[backlogs] = max(worth)
+            elif ties == "random":
+                new[backlogs] = np.mean([worth[n] for n in tied])
+            else:
+                new[backlogs] = worth[shortest(backlogs, rates, ties)]
+        if np.abs(new - value).max() < tolerance:
+            return after[(capacity,) * len(rates)]
+        value = new

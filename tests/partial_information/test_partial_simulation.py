@@ -96,12 +96,13 @@ PAIRS = [
 @pytest.mark.parametrize("system", PAIRS)
 @pytest.mark.parametrize("start", ["full", "empty"])
 def test_two_servers(system, start):
-    """Every policy's exact value is covered (false alarm 1e-7 each), none beats the optimum, nor the oracle the seen one."""
+    """Every policy's exact value is covered (false alarm 1e-7 each), none beats the optimum of what it sees."""
     policies = build_policies(POLICIES, system)
     exact = [evaluate(system, policy, start=start) for policy in policies]
     best, seen = optimum(system, start=start), seen_optimum(system, start=start)
     assert all(v.lower <= v.value <= v.upper and v.upper - v.lower < 1e-6 for v in (*exact, best, seen))
-    assert all(v.lower <= best.upper for v in exact[:-1]) and exact[-1].lower <= seen.upper
+    for policy, value in zip(policies, exact, strict=True):
+        assert value.lower <= (seen if policy.rule == "backlog" else best).upper
     assert best.lower <= seen.upper and exact[0].value > 0.99 * best.value  # Whittle loses little
     done = simulate_dispatching(system, policies, horizons=(200, 400), start=start, replicas=1024, seed=2)
     found = estimate(done.discounted[1] if system.discount < 1 else (done.total[1] - done.total[0]) / 200)

@@ -4,13 +4,16 @@ import functools
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from toys import CONFIGURATION, final, jobs, toy
 
 from lagjax.errors import InputError, RunError
+from lagjax.lp.watching import solving
 from lagjax.runs import cluster
+from lagjax.runs import solving as speaking
 from lagjax.runs.execute import execute
 from lagjax.runs.job import Job
 from lagjax.runs.running import Running
@@ -20,19 +23,23 @@ WANTED = final(execute(jobs(NAMES), CONFIGURATION, Running()))
 
 
 def troubled(folder, name, watch):
-    """A job that goes through `toy` in the end: some kill their worker once, or twice, and one fails once."""
+    """A job that goes through `toy` in the end: some kill their worker, one fails once, and one solves a long program."""
     tries = len(list(Path(folder).glob(f"{name}.*")))
     (Path(folder) / f"{name}.{tries}").touch()
-    if tries < {"b": 1, "e": 2, "g": 1}.get(name, 0):
+    if tries < {"b": 1, "e": 2}.get(name, 0):
         os.kill(os.getpid(), signal.SIGKILL)
     if (name == "c" and tries == 0) or name == "hopeless":
         raise RuntimeError(f"try {tries}")
+    if name == "h":
+        speaking.PATIENCE = 0.01
+        with solving("P"):
+            time.sleep(1)
     return toy(name, watch)
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_killed_workers_and_failures(tmp_path, monkeypatch):
-    """Four SIGKILLs of workers and three errors: what can finish does, each once, with the same bytes as anywhere."""
+    """Three SIGKILLs of workers and three errors: what can finish does, each once, with the same bytes as anywhere."""
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), *sys.path]))
     marks = tmp_path / "marks"
     marks.mkdir()
@@ -44,8 +51,9 @@ def test_killed_workers_and_failures(tmp_path, monkeypatch):
         execute(listed, CONFIGURATION, how)
     ended = [status.job.name for status in seen if status.event == "finished"]
     assert sorted(ended) == sorted(NAMES)
+    assert {(s.job.name, s.said.split(":")[0]) for s in seen if s.event == "solving"} == {("h", "P")}
     tries = {name: len(list(marks.glob(f"{name}.*"))) for name in (*NAMES, "hopeless")}
-    assert (tries["b"], tries["e"], tries["g"], tries["c"], tries["hopeless"]) == (2, 3, 2, 2, 2)
+    assert (tries["b"], tries["e"], tries["c"], tries["hopeless"]) == (2, 3, 2, 2)
     assert {p.name for p in (tmp_path / "out").iterdir()} == {"run"}
     assert not [p for p in (tmp_path / "out" / "run").iterdir() if p.name.startswith("workers-")]
     kept = execute(jobs(NAMES), CONFIGURATION, how._replace(workers=None))  # all of them found, or made the same here

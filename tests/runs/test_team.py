@@ -6,6 +6,9 @@ import socket
 import subprocess
 import sys
 
+import pytest
+
+from lagjax.cli.app import main
 from lagjax.errors import InputError
 from lagjax.runs.job import share
 from lagjax.runs.team import join
@@ -30,16 +33,18 @@ def free_port():
 def both(folder, *args):
     where = f"127.0.0.1:{free_port()}"
     started = [start(*args, "--processes", f"{where},{i},2", folder=folder) for i in range(2)]
-    return [(*process.communicate(timeout=300), process.returncode) for process in started]
+    return [(*process.communicate(timeout=1200), process.returncode) for process in started]
 
 
-def test_two_processes_are_one(tmp_path):
-    alone = start("--out", "one", "--json", "-", folder=tmp_path)
+def test_two_processes_are_one(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["lagjax", *ARGS, "--out", "one", "--json", "-"])
+    with pytest.raises(SystemExit) as alone:  # in this process
+        main()
+    assert alone.value.code == 0
     first, second = both(tmp_path, "--out", "two", "--json", "-")
-    out, err = alone.communicate(timeout=300)
-    assert alone.returncode == 0, err
     assert first[2] == second[2] == 0, first[1] + second[1]
-    assert json.loads(first[0]) == json.loads(out)  # nothing but the rows on stdout
+    assert json.loads(first[0]) == json.loads(capsys.readouterr().out)  # nothing but the rows on stdout
     assert second[0] == ""
     for name in ("sweep.nc", "table.txt", "priority.png"):
         assert (tmp_path / "two" / name).read_bytes() == (tmp_path / "one" / name).read_bytes(), name

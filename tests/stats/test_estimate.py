@@ -9,7 +9,7 @@ from lagjax.engine.run import simulate
 from lagjax.gallery import specialist
 from lagjax.lp import occ_bound
 from lagjax.policies import build_policy, strict_order
-from lagjax.stats import estimate, percent_of_bound
+from lagjax.stats import estimate, percent_of_bound, ratio_of_means
 
 GROUPS, REPLICAS, ARRIVALS = 1000, 8, 300
 FALSE_ALARM = 1e-6
@@ -48,6 +48,22 @@ def test_percent_of_bound_is_the_linearised_ratio():
         step = 1e-6 * (np.eye(50)[i] - equal)
         slope_i = (ratio(equal + step) - ratio(equal - step)) / 2e-6
         np.testing.assert_allclose(values[:, i] - ratio(equal), slope_i, rtol=1e-6)
+
+
+def test_ratio_of_means():
+    """The ratio of the means, not the mean of the ratios; its intervals cover, for a denominator that varies as much."""
+    values = ratio_of_means([[1.0, 2.0], [3.0, 0.0]], [1.0, 3.0])
+    np.testing.assert_allclose(values.mean(axis=1), [0.75, 0.75])
+    np.testing.assert_allclose(values, 0.75 + np.array([[0.125, -0.125], [1.125, -1.125]]))
+    np.testing.assert_array_equal(ratio_of_means([2.0, 3.0], [2.0, 3.0]), 1.0)
+    assert not np.isfinite(ratio_of_means([1.0, 2.0], [0.0, 0.0])).any()
+    rng = np.random.default_rng(1)
+    tasks = rng.poisson(200, (GROUPS, 64))
+    lost = rng.binomial(tasks, 0.3)
+    check_coverage(estimate(ratio_of_means(lost, tasks)), 0.3)
+    check_coverage(estimate(ratio_of_means(tasks, rng.poisson(400, tasks.shape))), 0.5)
+    with pytest.raises(AssertionError, match="intervals cover"):  # as if the divisor had no error
+        check_coverage(estimate(tasks / rng.poisson(400, tasks.shape).mean(axis=1, keepdims=True)), 0.5)
 
 
 @pytest.fixture(scope="module")

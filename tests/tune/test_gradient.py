@@ -14,7 +14,8 @@ from lagjax.policies import build_policy, strict_order
 from lagjax.tune import gradient
 from lagjax.tune.gradient import gradient_policies, smoothed_reward
 
-COLD = 1e-3  # orders are strict
+rates_of = jax.jit(gradient._rates, static_argnums=3)  # op by op, every size would compile dozens of programs
+smoothed = jax.jit(smoothed_reward, static_argnums=3)
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +40,7 @@ def test_rates_are_those_of_independent_servers(k):
     servers, rate = 5, np.array([0.2, 0.3])
     order, p = np.argsort(rng.random((2, servers)), axis=1), rng.uniform(0.2, 0.9, servers)
     before = np.stack([(row[:, None] < row[None, :]).astype(float) for row in order])
-    found = gradient._rates(jnp.asarray(before), jnp.asarray(p), (None, jnp.asarray(rate)), k)
+    found = rates_of(jnp.asarray(before), jnp.asarray(p), (None, jnp.asarray(rate)), k)
     taken = np.zeros((2, servers))
     for free in itertools.product([0, 1], repeat=servers):
         chance = np.prod(np.where(free, p, 1 - p))
@@ -53,9 +54,9 @@ def test_fixed_point_balances_every_server(k):
     instance = system(k)
     theta = jnp.asarray(np.random.default_rng(2).normal(size=instance.scores.shape))
     data = data_of(instance)
-    reward, p = smoothed_reward(theta, 0.5, data, k)
+    reward, p = smoothed(theta, 0.5, data, k)
     before = jax.nn.sigmoid((theta[:, :, None] - theta[:, None, :]) / 0.5) * (1 - jnp.eye(5))
-    rates = gradient._rates(before, p, data, k)
+    rates = rates_of(before, p, data, k)
     np.testing.assert_allclose(p + instance.mean_duration @ rates, 1, rtol=1e-12)
     np.testing.assert_allclose(rates.sum(axis=1), k * np.asarray(instance.arrival_rate), rtol=1e-12)
     np.testing.assert_allclose(reward, (instance.scores * np.asarray(rates)).sum(), rtol=1e-12)
@@ -64,7 +65,7 @@ def test_fixed_point_balances_every_server(k):
 def test_one_server_kind_is_exact():
     """Equal servers: whatever the order, the model is right about all rewards (nothing is lost in it)."""
     instance = make_instance([[2.0] * 4], geometric(5), load=0.4)
-    reward, p = smoothed_reward(jnp.zeros((1, 4)), 1.0, data_of(instance), 1)
+    reward, p = smoothed(jnp.zeros((1, 4)), 1.0, data_of(instance), 1)
     np.testing.assert_allclose([reward, p.mean()], [2 * instance.total_rate, 1 - 0.4], rtol=1e-9)
 
 
@@ -74,11 +75,12 @@ def test_gradient_is_the_slope(k):
     rng = np.random.default_rng(4)
     theta, way = (jnp.asarray(rng.normal(size=instance.scores.shape)) for _ in range(2))
 
+    @jax.jit
     def reward(step):
         return smoothed_reward(theta + step * way, 0.7, data_of(instance), k)[0]
 
     slope = (reward(1e-5) - reward(-1e-5)) / 2e-5
-    np.testing.assert_allclose(jax.grad(reward)(0.0), slope, rtol=1e-6)
+    np.testing.assert_allclose(jax.jit(jax.grad(reward))(0.0), slope, rtol=1e-6)
 
 
 def test_steps_climb():
@@ -86,10 +88,8 @@ def test_steps_climb():
     start = jnp.asarray(-strict_order(build_policy("lag", instance)), jnp.float64)
     with jax.numpy_dtype_promotion("standard"):
         end = gradient._ascend(start, 1.0, 0.3, data_of(instance), 2)
-    assert (
-        smoothed_reward(end, 1.0, data_of(instance), 2)[0]
-        > smoothed_reward(start, 1.0, data_of(instance), 2)[0] * 1.001
-    )
+    reached, begun = (smoothed(theta, 1.0, data_of(instance), 2)[0] for theta in (end, start))
+    assert reached > begun * 1.001
 
 
 def test_better_than_lag_on_priority():

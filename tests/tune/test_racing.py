@@ -7,7 +7,7 @@ from scipy.stats import binom
 from lagjax.tune import race
 
 RATE = 0.05
-RACES = 2000
+RACES = 1000
 REPLICAS = 64
 
 

@@ -13,8 +13,8 @@ from lagjax.policies import POLICIES, build_policy
 from lagjax.tune import named_policy, race, simulated, trials, tune, tuned
 from lagjax.tune.candidates import lag_policies
 
-# Best fixed orders of Priority, % of OCC-UB
-ORDERS = [(0.1, 89.46), (0.2, 87.76), (0.3, 87.59), (0.4, 85.40)]
+# Best fixed orders of Priority, % of OCC-UB: where LAG's order is not the best, and where it is
+ORDERS = [(0.2, 87.76), (0.4, 85.40)]
 
 
 @pytest.mark.parametrize(("load", "best"), ORDERS)
@@ -29,9 +29,8 @@ def test_priority_reaches_the_best_fixed_order(load, best):
     np.testing.assert_allclose(found.gain.mean, found.reward.mean - base, atol=1e-12)
 
 
-@pytest.mark.parametrize("load", [0.1, 0.2, 0.3])
-def test_the_step_from_tuned_closes_what_is_left(load):
-    instance = priority(load)
+def test_the_step_from_tuned_closes_what_is_left():
+    instance = priority(0.2)
     found, best = improve(instance, tune(instance).policy), optimum(instance).reward
     left = best - found.base_reward
     assert left <= 1e-9 * best or found.reward - found.base_reward >= 0.8 * left
