@@ -131,8 +131,8 @@ random routing would overload (the paper's condition excludes that only as N gro
 
 Regular graphs of degree ln(N)^2 differ from the flexible system by less than their intervals in every occupancy, at every size:
 within 0.3% at N = 1,000 and 0.15% at N = 10,000. Rings of the same degree are 1 to 2% off and blocks 2.3 to 7.6%; both come
-nearer as N grows only because their degree grows too. Random graphs are off because some of their servers have more types than others,
-and come nearer faster than blocks.
+nearer as N grows only because their degree grows too. Random graphs are off because some of their servers have more types than
+others, and come nearer faster than blocks.
 
 What the mean field of the *process* needs is more, and rings and blocks never have it: when half of the servers, side by side,
 are loaded, their sup-distance to the ODE stays at 0.13 to 0.14 from N = 1,000 on; that of the others falls like 1 / sqrt(N).
