@@ -93,6 +93,7 @@ def compat(
     from lagjax.compatibility.graph import check_load
     from lagjax.compatibility.queues import bundles_of
     from lagjax.compatibility.report import case_table, comparison, legend
+    from lagjax.compatibility.study import check_times
     from lagjax.plots.compatibility import plot_compatibility
     from lagjax.plots.pictures import keep_picture
     from lagjax.results import save, write_whole
@@ -105,6 +106,7 @@ def compat(
         reads=[("--graph", path) for path in _files(graph)],
     )  # fmt: skip
     check_epsilon(epsilon)
+    check_times(time, warmup, horizon)
     bundles_of(replicas)
     for each in graphs:
         for value in loads:

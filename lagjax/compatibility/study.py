@@ -115,8 +115,7 @@ def measure(
     Raises:
       InputError: an argument outside its range, a server overloaded under random routing, or a queue that grows without end.
     """
-    if not 0 <= horizon < 1e6:
-        raise InputError(f"horizon is {horizon:g}; give mean service times, 0 for no trajectories")
+    check_times(time, warmup, horizon)
     margin = check_load(graph, load, allow_overloaded and policy.choices > 1)
     fixed = mean_field.fixed_point(policy, load, LEVELS)
     known = certify(graph, epsilon) if certificate is None else certificate
@@ -143,6 +142,14 @@ def measure(
     )  # fmt: skip
 
 
+def check_times(time: int | None, warmup: int | None, horizon: float) -> None:
+    """Raises InputError unless `measure` can use them."""
+    whole_number("time", TIME if time is None else time, 2)
+    whole_number("warmup", WARMUP if warmup is None else warmup, 0)
+    if not 0 <= horizon < 1e6:
+        raise InputError(f"horizon is {horizon:g}; give mean service times, below 1e6, 0 for no trajectories")
+
+
 class _Run(NamedTuple):
     """Two halves that were counted, and what they say of the start."""
 
@@ -160,8 +167,6 @@ def relaxation(graph: Graph, load: float) -> float:
 
 def _stationary(graph, policy, load, time, warmup, replicas, seed, progress):
     """Counts `time`; without one as long as the start shows, up to a bound."""
-    whole_number("time", TIME if time is None else time, 2)
-    whole_number("warmup", WARMUP if warmup is None else warmup, 0)
     exact, longest = law_is_known(policy, graph, load), most_time(graph, load)
     needed = 0.0 if exact else RELAXATIONS * relaxation(graph, load)
     at_first = math.ceil(min(needed, MOST_AT_FIRST, longest * MOST_EVENTS / 2**32))

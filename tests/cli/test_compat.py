@@ -96,6 +96,8 @@ CASES = [
     (("--epsilon", "1e-300", "--replicas", "64"), "--epsilon is 1e-300; give a deviation from 1e-09 to below 1"),
     (("--load", "5e-324"), "--load is 4.94066e-324; give the arrival rate per server, from 1e-06 to below 1"),
     (("--horizon", "-1"), "--horizon is -1"),
+    (("--horizon", "1e300"), "--horizon is 1e+300; give mean service times, below 1e6"),
+    (("--warmup", "-1"), "--warmup is -1"),
     (("--policy", "random", "--allow-overloaded"), "--allow-overloaded"),
     (("--seed", "-3"), "--seed is -3"),
     (("--out", "/proc/nowhere"), "--out"),

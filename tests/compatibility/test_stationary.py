@@ -79,22 +79,21 @@ def test_a_trajectory_keeps_all_of_a_short_horizon_and_refuses_what_it_would_cut
 
 
 def test_join_the_shortest_of_two_servers_is_warm_before_it_counts():
-    """From the fixed point to twice as many tasks, exactly known: 17 standard errors of the means of 8 bundles, 6e-7.
+    """From the fixed point to twice as many tasks, exactly known: 6.5 standard errors of the means of 32 bundles, 3e-7.
 
-    Ten times its time named is too short, and says so however little it drifts.
+    A warm-up that is named and too short is called so, however little the halves differ.
     """
-    graph, load = complete(2, 2), 0.9
+    graph, load = complete(2, 2), 0.8
     needed = RELAXATIONS * study.relaxation(graph, load)
     assert needed == pytest.approx(3 / (2 * (1 - np.sqrt(load)) ** 2))
     exact = queue_pairs.two_servers([[0, 1]], load, lambda x: 1.0 if x[0] < x[1] else 0.5 if x[0] == x[1] else 0.0)
     assert exact.edge < 1e-5
-    free = measure(graph, jsq(2), load, replicas=512)
+    free = measure(graph, jsq(2), load, replicas=2048)
     assert free.warmup >= needed and free.time >= needed and free.stationary == 1
     found = estimate(free.queue_length)
-    assert abs(found.mean - exact.queue_length) < 17 / 2.36 * found.ci95 < 0.15 * exact.queue_length
+    assert abs(found.mean - exact.queue_length) < 6.5 / 2.04 * found.ci95 < 0.15 * exact.queue_length
     forced = describe(measure(graph, jsq(2), load, time=20, warmup=50, replicas=128))
     assert forced["stationary"] is False and (forced["time"], forced["warmup"]) == (20, 50)
-    assert measure(graph, jsq(2), load, time=20, warmup=int(needed) + 1, replicas=128).stationary == 1
 
 
 def test_runs_go_on_while_they_drift_and_end_at_a_bound(monkeypatch):

@@ -28,7 +28,7 @@ def test_the_usual_warm_up_is_enough_for_long_tails():
             instance, policies, arrivals=600, warmup=warmup, replicas=512, block=32,
             halfway=lambda half, early=early: early.append(early_sums(instance, half)),
         )  # fmt: skip
-        cell = measured(instance, policies, summed(instance, counts, early[0]), 600, warmup, None)
+        cell = measured(instance, policies, summed(instance, counts, early[0]), 600, warmup, None, False)
         found[warmup] = cell.stationary.tolist()
         assert np.all(early[0][-1] == 32 * round((warmup + 300) / 32) - warmup)
     assert found == {0: [0.0], usual: [1.0]}
