@@ -10,18 +10,7 @@ jax.config.update("jax_platforms", "cpu")
 jax.config.update("jax_num_cpu_devices", 2)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE / "oracles"))  # for the tests of every folder
-
-# Tests of what is printed and written: they compile many programs and run each for moments, and what they look at is the same
-# however well a program was optimised. All others run the programs that users run.
-BRIEF = ("cli", "report", "test_readme.py")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def optimisation(request):
-    """Nearly none for the brief tests, which halves what compiling costs."""
-    jax.config.update("jax_disable_most_optimizations", request.path.relative_to(HERE).parts[0] in BRIEF)
+sys.path.insert(0, str(Path(__file__).parent / "oracles"))  # for the tests of every folder
 
 
 @pytest.fixture(scope="session")

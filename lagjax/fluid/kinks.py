@@ -13,6 +13,8 @@ from lagjax.allocate.tiers import budget_ends
 from lagjax.fluid.checks import checked_state, system_shape
 from lagjax.fluid.map import FluidSystem
 
+_filled = jax.jit(waterfill)
+
 
 class Kink(NamedTuple):
     """The nearest kink.
@@ -46,7 +48,7 @@ def nearest_kink(system: FluidSystem, x) -> Kink:
         budget = np.full((1,), float(system.servers_per_task))
         problem = jnp.asarray(budget), jnp.asarray(phi[:, None]), jnp.asarray(tier[:, :, None])
         full, partly, left = (np.asarray(a)[..., 0] for a in budget_ends(*problem))
-        amount = np.asarray(waterfill(*problem, jnp.asarray(weight[:, :, None])))[..., 0]
+        amount = np.asarray(_filled(*problem, jnp.asarray(weight[:, :, None])))[..., 0]
     found = []
     for v in range(len(tier)):
         if not partly[v].any():

@@ -7,6 +7,7 @@ beside it. Written out unrolled because `jax.random.bits` rolls its rounds on th
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -36,7 +37,7 @@ def threefry2x32(key0, key1, counter0, counter1):
     return x0, x1
 
 
-def replica_keys(seed: int, stream: int, replicas) -> np.ndarray:
+def replica_keys(seed: int, stream: int, replicas) -> jax.Array:
     """Returns (2, B) uint32 keys of one stream for the replicas of the given (B,) numbers.
 
     Raises:
@@ -48,7 +49,7 @@ def replica_keys(seed: int, stream: int, replicas) -> np.ndarray:
     # In NumPy: op by op in JAX, every new number of replicas would compile a dozen programs.
     replicas = np.asarray(replicas).astype(np.uint32)
     low, high = np.array([[seed & 0xFFFFFFFF], [seed >> 32]], np.uint32)
-    return np.stack(threefry2x32(low, high, replicas, np.full_like(replicas, stream)))
+    return jnp.asarray(np.stack(threefry2x32(low, high, replicas, np.full_like(replicas, stream))))
 
 
 def words(keys, event, slot):

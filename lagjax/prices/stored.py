@@ -15,7 +15,8 @@ from lagjax.runs.record import digest
 ARRAYS = ("index", "tie_weight", "task_price", "server_price", "free_fraction", "arrival_rate", "mean_duration")
 FACTS = (
     "instance", "load", "servers_per_task", "largest_score", "blocking", "selection", "method", "objective", "bound",
-    "relative_gap", "primal_residual", "dual_residual", "iterations", "ties_undecided", "zero_tolerance", "status", "face_dimensions",
+    "relative_gap", "primal_residual", "dual_residual", "iterations", "ties_undecided", "zero_tolerance", "status",
+    "face_dimensions",
 )  # fmt: skip
 
 

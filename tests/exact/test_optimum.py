@@ -137,11 +137,12 @@ def test_the_order_with_only_the_priority_handlers_apart():
     assert 100 * evaluate(instance, policy).reward / bound == pytest.approx(87.76, abs=0.005)
 
 
-@pytest.mark.parametrize("k", [1, 2])
-def test_best_fixed_order_is_the_best_of_all_orders(k):
-    """Every pair of strict orders of four servers, two of them equal, evaluated one by one as any policy is."""
-    instance = make_instance([[1.8, 1.8, 1, 0.9], [8, 8, 0.2, 0.3]], geometric(4), servers_per_task=k, load=0.4)
-    orders = [np.argsort(order) for order in itertools.permutations(range(4))]
+@pytest.mark.parametrize(("k", "servers"), [(1, 4), (2, 3)])
+def test_best_fixed_order_is_the_best_of_all_orders(k, servers):
+    """Every pair of strict orders of a few servers, two of them equal, evaluated one by one as any policy is."""
+    scores = np.array([[1.8, 1.8, 1, 0.9], [8, 8, 0.2, 0.3]])[:, :servers]
+    instance = make_instance(scores, geometric(4), servers_per_task=k, load=0.3)
+    orders = [np.argsort(order) for order in itertools.permutations(range(servers))]
     rewards = [evaluate(instance, make_policy("any", pair)).reward for pair in itertools.product(orders, orders)]
     found = best_fixed_order(instance)
     assert found.candidates == len(rewards) / 2  # renaming the equal servers
