@@ -21,7 +21,9 @@ _EVALUATIONS = 1500  # of L-BFGS at one width
 _DENSE_TYPES = 1000  # up to this many types Newton's method follows
 _DENSE_EVALUATIONS = 150  # of L-BFGS at one width before that
 _NEWTON_STEPS = 50
+_TURNS = 4  # of both at one width
 _LEAST_DAMPING, _MOST_DAMPING = 1e-9, 1e2
+_LEAST_CURVATURE = 0.002  # of demand lambda_v / mu: a type with no pair inside the width takes a step of a few widths
 _ROUND_OFF = 1e-13  # relative, of a value
 _REPAIR_SHARE = 0.2  # a stage ends when repairing its point costs this part of what its smoothing costs
 
@@ -63,7 +65,10 @@ def newton_tolerance(width, price, duration, dtype):
 
 
 def minimise(blocks: ServerBlocks, target: Demand, price, width, gap, max_evaluations):
-    """Prices that minimise at one width, until repairing the point costs little; by L-BFGS-B, then Newton's method."""
+    """Prices that minimise at one width, by L-BFGS-B and, with few types, Newton's method in turns.
+
+    Each ends when repairing the point costs little, or where it comes no further; the turns end with the former.
+    """
     large = target.rate.size * target.servers >= _SINGLE_PAIRS
     dtype = np.dtype(np.float32 if large and width >= _SINGLE_WIDTH else np.float64)
     total = target.rate.sum()
@@ -90,25 +95,34 @@ def minimise(blocks: ServerBlocks, target: Demand, price, width, gap, max_evalua
 
     calls = max(1, min(_DENSE_EVALUATIONS if dense else _EVALUATIONS, max_evaluations - blocks.evaluations))
     options = {"maxcor": _MEMORY, "maxfun": calls, "maxiter": calls, "ftol": 0.0, "gtol": 0.0}
-    found = scipy.optimize.minimize(
-        objective, price / unit, jac=True, method="L-BFGS-B", callback=stop, options=options
-    )
-    price = found.x * unit
-    return _newton(blocks, target, price, width, evaluate) if dense else price
+    for _ in range(_TURNS if dense else 1):
+        found = scipy.optimize.minimize(
+            objective, price / unit, jac=True, method="L-BFGS-B", callback=stop, options=options
+        )
+        price, met = found.x * unit, last[0]
+        if dense and not met:
+            price, met = _newton(blocks, target, price, width, evaluate)
+        if met:
+            break
+    return price
 
 
 def _newton(blocks, target, price, width, evaluate):
-    """Damped Newton steps, where L-BFGS has come to the round-off of the value: demands decide when values are equal."""
+    """Prices after damped Newton steps, and whether the demands are near enough.
+
+    They go on where L-BFGS has come to the round-off of the value: the demands decide between equal values.
+    """
     value, served, enough = evaluate(price)
     damping = _LEAST_DAMPING
     for _ in range(_NEWTON_STEPS):
         if enough:
             break
         matrix = blocks.curvature(price, width)
-        inner = np.diag(matrix) + _LEAST_DAMPING * target.rate * target.demand / width
+        own = np.diag(matrix)
+        inner = np.maximum(own, _LEAST_CURVATURE * target.rate * target.demand / width)
         off = np.abs(served - target.demand) @ target.rate
         while damping < _MOST_DAMPING:
-            step = _solved(matrix + np.diag(damping * inner), target.rate * (served - target.demand))
+            step = _solved(matrix + np.diag(damping * inner + inner - own), target.rate * (served - target.demand))
             found, tried, ends = evaluate(price + step)
             if found < value - _ROUND_OFF * abs(value) or np.abs(tried - target.demand) @ target.rate < off:
                 price, value, served, enough = price + step, found, tried, ends
@@ -117,7 +131,7 @@ def _newton(blocks, target, price, width, evaluate):
             damping *= 10
         else:
             break
-    return price
+    return price, enough
 
 
 def _solved(matrix, rhs):
