@@ -24,8 +24,10 @@ def test_the_optimum_has_no_noise_and_lies_in_the_interval_of_a_policy_that_is_o
     exact = 100 * optimum(instance).reward / occ_upper_bound(instance, exact_blocking(instance))
     inside, measured_bounds = 0, set()
     for replicas in np.arange(groups * size).reshape(groups, size):
-        part = Sums(sums.earned[:, replicas], sums.blocked[replicas], sums.served)
-        data = assemble([measured(instance, policies, part, arrivals, warmup, 2000)], seed=0, selection="canonical")
+        part = Sums(sums.earned[:, replicas], sums.blocked[replicas], sums.served, sums.early[:, replicas])
+        data = assemble(
+            [measured(instance, policies, part, arrivals, warmup, 2000, kiid=True)], seed=0, selection="canonical"
+        )
         cell = data.squeeze()
         np.testing.assert_allclose(cell.optimal_percent_of_occ_ub, exact, rtol=1e-12)
         inside += abs(exact - cell.percent_of_occ_ub.item()) <= cell.percent_ci95.item()

@@ -139,7 +139,7 @@ def test_files_as_spreadsheets_write_them(lagjax, tmp_path, service):
     """Semicolons, decimal commas, a score below 0, a gap and a time of 0: the fault names the options that then work."""
     (tmp_path / "s.csv").write_text("paper;reviewer;score\np1;r1;0,75\np1;r2;-0,25\np2;r1;0,25\n")
     (tmp_path / "d.tsv").write_text("id\tdays\na\t12,5\nb\t0\n")
-    command = ("solve", "--scores", "s.csv", *service, "--load", "0.3", "--json")
+    command = ("solve", "--scores", "s.csv", *service, "--load", "0.3", "--json", "-")
     assert "(`--normalise --missing 0`)" in lagjax(*command).err
     assert "d.tsv, line 3: field 2 is '0'" in lagjax(*command, "--normalise", "--missing", "0").err
     code, out, err = lagjax(*command, "--normalise", "--missing", "0", "--shortest", "1")

@@ -59,7 +59,7 @@ def test_a_file_of_ones_own(lagjax, tmp_path):
         (("low-rank",), "10^49 states; exact solutions stop at 2,000,000 states"),
         (("journal",), "more than"),
         ((), "nothing to work on; name a gallery instance (as in: lagjax exact priority)"),
-        (("priority", "--load", "0.9"), "choose a load up to 0.875"),
+        (("priority", "--load", "0.9"), "choose a load from 1e-06 to 0.875"),
         (("priority", "--selection", "corner"), "corner"),
         (("priority", "--policies", "lag,greedo"), "'greedo'"),
     ],

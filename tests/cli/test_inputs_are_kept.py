@@ -18,6 +18,7 @@ COMMANDS = [
     (("sweep", *LAW, "sample:in.csv"), "3\n4\n", ["run/cells/old.cell"], "--json"),
     (("sweep", *LAW, "sample:in.csv:1"), "3\n4\n", ["other.png"], "--json"),
     (("converge", *FILES), SCORES, ["converge.nc", "table.txt", "converge.png"], "--json"),
+    (("solve", *FILES), SCORES, ["index.csv", "tasks.csv", "solution.npz"], "--json"),
     (("fluid", *FILES), SCORES, ["fluid.png", "fluid.json", "report.txt"], None),
     (GRAPH, "0,0\n1,1\n0,2\n1,3\n", ["compat.nc", "table.txt", "compat.png"], "--json"),
 ]

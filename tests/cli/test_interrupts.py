@@ -23,9 +23,9 @@ main()
 ARGUMENTS = ("partial", "--model", "finite", "--rates", "0.1x8", "--capacity", "4", "--horizon", "100000000")
 
 
-def started(code, *arguments, **options):
+def started(code, *arguments):
     child = subprocess.Popen(
-        [sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+        [sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     assert child.stdout.readline() == "up\n"
     return child
@@ -104,7 +104,10 @@ def test_an_interrupt_that_a_library_swallows_comes_again(where, said):
 
 def test_a_parent_may_have_it_ignored():
     code = COMMAND.replace("from lagjax.cli.entry import main\nmain()", "import time; time.sleep(0.5); print('done')")
-    child = started(code, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+    parent = (
+        "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); os.execv(sys.executable, sys.argv[1:])"
+    )
+    child = started(parent, sys.executable, "-c", code)
     child.send_signal(signal.SIGINT)
     assert ended(child) == (0, "done\n", "")
 

@@ -75,7 +75,7 @@ def test_no_bar_is_drawn_before_all_options_are_checked(shell):
         code, out, err = shell("utf-8", *SWEEP, *fault)
         assert (code, out) == (2, "")
         assert err.startswith("lagjax: error: ") and err.count("\n") == 1 and "\r" not in err, fault
-    assert "(0, 0.5]" in shell("utf-8", *SWEEP, "--loads", "0.9")[2]
+    assert "choose a load from 1e-06 to 0.5" in shell("utf-8", *SWEEP, "--loads", "0.9")[2]
 
 
 def test_columns_stay_where_they_are():
