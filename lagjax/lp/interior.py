@@ -12,7 +12,8 @@ from lagjax.lp.program import Program
 
 _MAX_ITERATIONS = 200
 _LEAST_SHARE = 0.01  # a path whose weights differ by more narrows, and steps on it shorten
-ENOUGH = 1e-15  # relative complementarity at which doubles hold no more
+USUAL = 1e-12  # relative complementarity at which the partition of most programs is clear
+_ENOUGH = 1e-22  # and of nearly degenerate ones; products keep their relative precision to there
 _SHORTEN = 0.99  # part of the step to the boundary that is taken
 
 
@@ -52,7 +53,7 @@ def path(program: Program) -> Iterator[tuple[Point, float]]:
     size = max(float(program.rate.sum() * program.demand), 1e-300)
     wanted = program.rate / program.rate.mean()
     share = np.maximum(wanted, _LEAST_SHARE)
-    enough = ENOUGH * float((wanted / share).min())
+    enough = _ENOUGH * float((wanted / share).min())
     aim = (share[:, None], share[:, None], 1.0, 0.0 if program.coupled else share)
     count = 2 * p.w.size + p.idle.size + (0 if program.coupled else p.spare.size)
     for _ in range(_MAX_ITERATIONS):

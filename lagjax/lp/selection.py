@@ -157,7 +157,7 @@ def _centre(program, progress=None):
     left, attempt, found = np.inf, _TRY_PARTITION, []
     for iteration, (point, left, last) in enumerate(_with_last(interior.path(program)), 1):
         if progress is not None:
-            progress(Step("interior", iteration, left, interior.ENOUGH))
+            progress(Step("interior", iteration, left, interior.USUAL))
         if left > attempt and not last:
             continue
         attempt = left * _TRY_AGAIN
