@@ -23,7 +23,6 @@ from lagjax.compatibility.starts import law_is_known
 from lagjax.engine.checks import whole_number
 from lagjax.engine.devices import device_name
 from lagjax.errors import InputError
-from lagjax.results import provenance
 from lagjax.stats import (
     FALSE_ALARM,
     RELAXATIONS,
@@ -35,6 +34,7 @@ from lagjax.stats import (
     pooled_relaxation,
     told,
 )
+from lagjax.studies.dataset import provenance
 
 TIME, WARMUP = 100, 50  # least mean service times counted and dropped where the caller names none
 MOST_TIMES = 64  # times as long is simulated, at most, where the caller names no time and the start still shows
