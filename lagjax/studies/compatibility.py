@@ -351,7 +351,7 @@ def _piece(spec, span, queue, first, count, resume, save, progress):
     run = set_up(graph, policy, load, count * LANES, spec.seed, start=start, first_replica=first * LANES)
     if resume is None and queue is not None:
         mine = queue[:, first * LANES : (first + count) * LANES]
-        resume = standing(run, span.begin, mine.astype(np.result_type(mine, run.state)))
+        resume = standing(run, span.begin, mine.astype(np.result_type(mine.dtype, run.state.dtype)))
     loop = Loop(run, place_replicas(count), Watched(CHUNK, progress, resume, save), end=span.end)
     ends = (span.dropped, span.dropped + span.counted // 2, span.end)
     _, *halves = [loop.to(end) for end in ends]
