@@ -6,7 +6,6 @@ from lagjax.exact.levels import LEVELS, level_policy
 from lagjax.instance import Instance
 from lagjax.policies.registry import POLICIES, build_policy
 from lagjax.policies.table import Policy
-from lagjax.tune.tuned import tune
 
 TUNED = "tuned"
 NAMES = (*POLICIES, TUNED)  # at any number of copies
@@ -23,6 +22,8 @@ def named_policy(
       InputError: no such policy, or an argument outside its range.
     """
     if name == TUNED:
+        from lagjax.tune.tuned import tune
+
         return tune(instance, copies=copies, dispatchers=dispatchers, seed=seed).policy
     if name == LEVELS:
         return level_policy(instance)
