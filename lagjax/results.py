@@ -6,9 +6,10 @@ import json
 import platform
 from collections.abc import Sequence
 from importlib.metadata import version
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import xarray as xr
 
 from lagjax.errors import InputError
 from lagjax.given import expanded
@@ -17,9 +18,6 @@ from lagjax.policies import Policy
 from lagjax.runs.files import write_whole
 from lagjax.runs.folder import file_name
 from lagjax.stats import estimate, percent_of_bound, told
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 ROW_KEYS = (
     "instance", "load", "policy", "reward_per_step", "reward_ci95", "percent_of_occ_ub", "percent_ci95", "blocking",
@@ -89,8 +87,6 @@ def assemble(cells: Sequence[Cell], *, seed: int, selection: str) -> xr.Dataset:
     replica): reward. Over (instance, load, replica): blocked. Per instance, over (load, policy, task_NAME, server_NAME):
     assigned_NAME, servers given per step. Attributes: seed, selection, versions, device, configuration.
     """
-    import xarray as xr
-
     parts = [_cell_dataset(cell) for cell in cells]
     data = xr.merge(parts, join="outer", compat="no_conflicts", combine_attrs="drop")
     order = list(dict.fromkeys(cell.instance.name for cell in cells))
@@ -105,8 +101,6 @@ def assemble(cells: Sequence[Cell], *, seed: int, selection: str) -> xr.Dataset:
 
 
 def _cell_dataset(cell):
-    import xarray as xr
-
     at = ("instance", "load")
     name = cell.instance.name
     percent = percent_of_bound(cell.reward, cell.blocked, cell.occ_ub, cell.occ_slope)
@@ -193,8 +187,6 @@ def load(path) -> xr.Dataset:
     Raises:
       InputError: there is no such file, or it is not netCDF.
     """
-    import xarray as xr
-
     try:
         with xr.open_dataset(expanded(path), engine="scipy") as file:
             data = file.load()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import xarray as xr
 
 from lagjax.cells import Task, cell_job, cell_of, described
 from lagjax.engine.checks import MOST_REPLICAS, whole_number
@@ -20,9 +21,6 @@ from lagjax.results import assemble, versions
 from lagjax.runs.execute import execute
 from lagjax.runs.running import Running
 from lagjax.tune import SINGLE_NAMES
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 DEFAULT_POLICIES = ("lag", "greedy", "random", "alg-sc-lp", "whittle", "whittle-rate")
 DEFAULT_REPLICAS = 1024

