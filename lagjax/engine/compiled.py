@@ -36,10 +36,11 @@ def keep_compiled(folder: str | Path | None = None, warn: Callable[[str], Any] =
     """
     import jax
 
-    if not jax.config.jax_enable_compilation_cache:
+    set_by_user: Any = jax.config
+    if not set_by_user.jax_enable_compilation_cache:
         return None
-    if jax.config.jax_compilation_cache_dir is not None:
-        return Path(jax.config.jax_compilation_cache_dir)
+    if set_by_user.jax_compilation_cache_dir is not None:
+        return Path(set_by_user.jax_compilation_cache_dir)
     try:
         place = Path(folder or _users_folder() / "lagjax" / f"compiled-{_processor()}").absolute()
         place.mkdir(parents=True, exist_ok=True)
