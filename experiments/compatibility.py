@@ -16,12 +16,13 @@ import numpy as np
 from tqdm import tqdm
 
 from lagjax.cli.terminal import use_all_cores
-from lagjax.compatibility import FAMILIES, certify, describe, jsq, measure
+from lagjax.compatibility import FAMILIES, certify, jsq
 from lagjax.compatibility.families import default_degree
-from lagjax.compatibility.report import comparison, legend
 from lagjax.plots.compatibility import plot_compatibility
-from lagjax.results import write_whole
+from lagjax.runs.files import write_whole
 from lagjax.stats import estimate, ratio_of_means
+from lagjax.studies.compatibility import describe, measure
+from lagjax.studies.show_compat import comparison, legend
 
 
 @dataclasses.dataclass(frozen=True)

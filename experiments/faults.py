@@ -24,13 +24,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import jax
+import lagjax.sweep
 import matplotlib.figure
 import scipy.optimize
 import xarray  # noqa: F401
 
 import lagjax.cli.app
 import lagjax.plots
-import lagjax.sweep
 from lagjax.runs import folder as folders
 
 SWEEP = ("sweep", "priority", "--loads", "0.5,0.6,0.7", "--policies", "lag", "--replicas", "16", "--steps", "600000")

@@ -22,7 +22,7 @@ from lagjax.fluid import fluid_system, lp_fixed_point
 from lagjax.fluid.spectrum import rate_slopes
 from lagjax.fluid.verify import FluidReport, verify
 from lagjax.plots.fluid import plot_fluid
-from lagjax.results import write_whole
+from lagjax.runs.files import write_whole
 
 
 @dataclasses.dataclass(frozen=True)

@@ -17,11 +17,11 @@ import xarray as xr
 
 from lagjax import gallery
 from lagjax.cli.terminal import progress_bar, use_all_cores
-from lagjax.converge import sizes_of
 from lagjax.fluid.compare import compare_with_simulation
 from lagjax.plots.fluid_gap import plot_fluid_gap
 from lagjax.policies import build_policy
 from lagjax.stats import log_log_slope
+from lagjax.studies.convergence import sizes_of
 
 INSTANCES = ("priority", "unfriendly", "low-rank")
 LOAD = 0.8

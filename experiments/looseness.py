@@ -19,9 +19,9 @@ from lagjax.errors import InputError
 from lagjax.exact import evaluate, exact_blocking, level_bound, level_policy, optimum
 from lagjax.instance import Instance, make_instance
 from lagjax.lp import SELECTIONS, occ_upper_bound
-from lagjax.measure import arrivals_and_warmup, measure
 from lagjax.policies import build_policy
 from lagjax.stats import estimate, percent_of_bound
+from lagjax.studies.measure import arrivals_and_warmup, measure
 from lagjax.tune.tuned import tune
 
 INSTANCES = ("specialist", "priority", "unfriendly", "low-rank", "journal")

@@ -20,7 +20,6 @@ from lagjax.partial_information import (
     adaptive_greedy,
     arms_of,
     build_policies,
-    compare_dispatching,
     evaluate,
     indexability,
     make_system,
@@ -31,6 +30,7 @@ from lagjax.partial_information import (
     thresholds,
 )
 from lagjax.plots.partial import plot_horizon, plot_thresholds
+from lagjax.studies.dispatching import compare_dispatching
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,9 +13,9 @@ from pathlib import Path
 from lagjax import gallery
 from lagjax.cli.converge import DEFAULT_INSTANCES
 from lagjax.cli.terminal import progress_bar, use_all_cores
-from lagjax.converge import DEFAULT_COPIES, converge, sizes_of
 from lagjax.plots import plot_convergence
-from lagjax.tables import CONVERGENCE_LEGEND, convergence_table
+from lagjax.studies.convergence import DEFAULT_COPIES, converge, sizes_of
+from lagjax.studies.show_converge import LEGEND, convergence_table
 
 LOAD = 0.8
 SEED = 0
@@ -32,7 +32,7 @@ def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     page = [
         "# Scaling up, together and apart",
-        f"Made by `python experiments/scalings.py`. LAG at load {LOAD:g}. {CONVERGENCE_LEGEND}",
+        f"Made by `python experiments/scalings.py`. LAG at load {LOAD:g}. {LEGEND}",
     ]
     for name, (title, sizes) in STUDIES.items():
         with progress_bar(name, unit="cells") as progress:
@@ -40,7 +40,7 @@ def main(folder: Path) -> None:
         plot_convergence(data).savefig(folder / f"{name}.png", dpi=110)
         page.append(f"## Scaling {title}")
         page.append(f"![{title}]({name}.png)")
-        page += [f"### {i}\n\n```\n{convergence_table(data, i, beside_published=True)}\n```" for i in DEFAULT_INSTANCES]
+        page += [f"### {i}\n\n```\n{convergence_table(data, i)}\n```" for i in DEFAULT_INSTANCES]
     (folder / "scalings.md").write_text("\n\n".join(page) + "\n", encoding="utf-8")
 
 

@@ -15,8 +15,8 @@ from lagjax import GALLERY, gallery, sweep
 from lagjax.cli.inputs import default_loads
 from lagjax.cli.terminal import progress_bar, use_all_cores
 from lagjax.lp import SELECTIONS
-from lagjax.published import TOLERANCE, published_percent
-from lagjax.results import rows
+from lagjax.studies.published import TOLERANCE, published_percent
+from lagjax.studies.show_sweep import rows
 
 INSTANCES = [name for name in GALLERY if name != "journal"]  # the journal is synthetic: the paper has no number for it
 POLICIES = ("lag", "whittle", "alg-sc-lp", "greedy", "random")

@@ -17,10 +17,10 @@ from lagjax.cli.terminal import use_all_cores
 from lagjax.exact import evaluate, exact_blocking, improve, optimum
 from lagjax.exact.many import is_small
 from lagjax.lp import SELECTIONS, occ_upper_bound
-from lagjax.measure import arrivals_and_warmup, measure
 from lagjax.policies import POLICIES, build_policy
-from lagjax.published import published_percent
 from lagjax.stats import estimate, percent_of_bound
+from lagjax.studies.measure import arrivals_and_warmup, measure
+from lagjax.studies.published import published_percent
 from lagjax.tune.tuned import tune
 
 INSTANCES = ("specialist", "priority", "unfriendly", "low-rank")

@@ -12,9 +12,9 @@ import numpy as np
 
 from lagjax import gallery
 from lagjax.cli.terminal import use_all_cores
-from lagjax.converge import DEFAULT_COPIES, sizes_of
 from lagjax.lp import occ_upper_bound
 from lagjax.stats import estimate
+from lagjax.studies.convergence import DEFAULT_COPIES, sizes_of
 from lagjax.tune.candidates import distinct, lag_policies
 from lagjax.tune.trials import scaled_trial
 from lagjax.tune.tuned import tune

@@ -15,11 +15,11 @@ if TYPE_CHECKING:  # what type checkers and editors read; `_HOMES` says the same
     from lagjax.gallery import GALLERY, gallery
     from lagjax.instance import Instance, make_instance
     from lagjax.lp import occ_upper_bound, solve_kiid, solve_occ
-    from lagjax.measure import measure
     from lagjax.plots import plot_load_sweep
     from lagjax.policies import POLICIES, Policy, build_policy, from_priorities, make_policy
-    from lagjax.results import load, save
-    from lagjax.sweep import sweep
+    from lagjax.studies.dataset import load, save
+    from lagjax.studies.load_sweep import sweep
+    from lagjax.studies.measure import measure
 
     __version__: str
 
@@ -56,17 +56,17 @@ _HOMES = {  # module -> the entry points that it defines
     "gallery": ("GALLERY", "gallery"),
     "instance": ("Instance", "make_instance"),
     "lp": ("occ_upper_bound", "solve_kiid", "solve_occ"),
-    "measure": ("measure",),
     "plots": ("plot_load_sweep",),
     "policies": ("POLICIES", "Policy", "build_policy", "from_priorities", "make_policy"),
-    "results": ("load", "save"),
-    "sweep": ("sweep",),
+    "studies.dataset": ("load", "save"),
+    "studies.load_sweep": ("sweep",),
+    "studies.measure": ("measure",),
 }
 _HOME = {name: f"lagjax.{module}" for module, names in _HOMES.items() for name in names}
 
 
 class _Package(ModuleType):
-    """A package whose entry points win over modules of the same name: `lagjax.sweep` is the function."""
+    """A package whose entry points win over modules of the same name: `lagjax.gallery` is the function."""
 
     def __getattr__(self, name):
         if name == "__version__":

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent / "oracles"))  # for the tests of e
 def small_sweep():
     """Two instances at loads of their own, three policies: a Dataset with missing cells."""
     from lagjax.gallery import priority, specialist
-    from lagjax.sweep import sweep
+    from lagjax.studies.load_sweep import sweep
 
     loads = {"priority": [0.8, 0.3], "specialist": [0.5, 0.8]}
     return sweep(

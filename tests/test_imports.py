@@ -18,19 +18,18 @@ PACKAGE = Path(lagjax.__file__).parent
 # A part of the package may import what stands before it here, and itself. A new part needs a place in this order.
 ORDER = (
     "errors", "given", "text", "durations", "instance", "gallery", "data", "lp", "policies", "exact", "allocate", "models",
-    "engine", "stats", "fluid", "tune", "runs", "prices", "results", "loss_routing", "partial_information", "measure",
-    "reference", "cells", "scaled_cells", "sweep", "converge", "published", "tables", "compatibility", "plots", "report", "cli",
-    "__main__",
+    "engine", "stats", "fluid", "tune", "runs", "prices", "loss_routing", "partial_information", "compatibility", "plots",
+    "studies", "cli", "__main__",
 )  # fmt: skip
 ONLY = {  # parts that may import less than what stands before them
     "text": {"errors", "given"},
     "data": {"errors", "given", "text", "durations", "instance"},
-    "loss_routing": {"errors", "given", "models", "engine", "stats", "results"},  # sister models, each on its own
-    "partial_information": {"errors", "given", "models", "engine", "stats", "results"},
-    "compatibility": {"errors", "given", "text", "models", "engine", "stats", "results", "tables"},
+    "loss_routing": {"errors", "given", "models", "engine", "stats"},  # sister models, each on its own
+    "partial_information": {"errors", "given", "models", "engine", "stats"},
+    "compatibility": {"errors", "given", "text", "models", "engine", "stats"},
 }
 LEAVES = {
-    "gallery": {"tables", "plots", "report", "cli"},
+    "gallery": {"studies", "cli"},
     "data": {"cli"},
     "text": {"data", "compatibility"},
 }  # parts that only these may import

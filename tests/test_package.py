@@ -12,9 +12,10 @@ import sys
 import lagjax
 heavy = {"jax", "numpy", "scipy", "xarray", "matplotlib", "typer"}
 assert not heavy & set(sys.modules), heavy & set(sys.modules)
-import lagjax.gallery, lagjax.measure, lagjax.sweep
-from lagjax import results
-assert [type(x).__name__ for x in (lagjax.gallery, lagjax.measure, lagjax.sweep, results)] == 3 * ["function"] + ["module"]
+import lagjax.gallery, lagjax.studies.measure
+from lagjax import studies
+found = [type(x).__name__ for x in (lagjax.gallery, lagjax.measure, lagjax.sweep, studies)]
+assert found == 3 * ["function"] + ["module"]
 namespace = {}
 exec("from lagjax import *", namespace)
 assert set(lagjax.__all__) <= set(namespace) and set(lagjax.__all__) <= set(dir(lagjax))

@@ -22,7 +22,7 @@ from lagjax.cli.terminal import use_all_cores
 from lagjax.gallery import GALLERY, gallery
 from lagjax.runs.progress import lines
 from lagjax.runs.running import Running
-from lagjax.sweep import sweep
+from lagjax.studies.load_sweep import sweep
 
 
 def with_workers(count: int, names) -> tuple[float, list[float]]:

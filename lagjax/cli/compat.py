@@ -88,15 +88,16 @@ def compat(
     Example: lagjax compat --servers 100,1000,10000 --graph complete,regular,ring,blocks
     """
     use_all_cores()
-    from lagjax.compatibility import certify, dataset, describe, measure, named_policy
+    from lagjax.compatibility import certify, named_policy
     from lagjax.compatibility.certificate import check_epsilon
     from lagjax.compatibility.graph import check_load
     from lagjax.compatibility.queues import bundles_of
-    from lagjax.compatibility.report import case_table, comparison, legend
-    from lagjax.compatibility.study import check_times
     from lagjax.plots.compatibility import plot_compatibility
     from lagjax.plots.pictures import keep_picture
-    from lagjax.results import save, write_whole
+    from lagjax.runs.files import write_whole
+    from lagjax.studies.compatibility import check_times, dataset, describe, measure
+    from lagjax.studies.dataset import save
+    from lagjax.studies.show_compat import case_table, comparison, legend
 
     chosen = named_policy(policy, choices)
     loads = inputs.numbers("--load", load)

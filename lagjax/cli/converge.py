@@ -11,8 +11,8 @@ from lagjax.cli import inputs, options
 from lagjax.cli.outputs import give, places, warn_of_start
 from lagjax.cli.running import begin, running
 from lagjax.cli.terminal import note
-from lagjax.converge import DEFAULT_COPIES, DEFAULT_REPLICAS
-from lagjax.scaled_cells import TARGET
+from lagjax.studies.convergence import DEFAULT_COPIES, DEFAULT_REPLICAS
+from lagjax.studies.size_cells import TARGET
 
 DEFAULT_FOLDER = Path("lagjax-convergence")
 DEFAULT_INSTANCES = (
@@ -68,13 +68,9 @@ def converge(
     Example: lagjax converge priority --copies 1,16,256 --dispatchers 1
     """
     begin(how)
-    from lagjax.converge import converge as run
-    from lagjax.converge import rows, sizes_of
-    from lagjax.plots import plot_convergence
-    from lagjax.plots.pictures import keep_picture
-    from lagjax.results import save
-    from lagjax.runs.files import clear_leftovers, write_whole
-    from lagjax.tables import CONVERGENCE_LEGEND, convergence_table, kiid_note
+    from lagjax.studies.convergence import converge as run
+    from lagjax.studies.convergence import sizes_of
+    from lagjax.studies.show_converge import STUDY
 
     given = names or ([] if files.scores is not None else list(DEFAULT_INSTANCES))
     chosen = [
@@ -94,19 +90,9 @@ def converge(
         )  # fmt: skip
     if runs.team.process != 0:
         return  # process 0 writes and prints
-    found = rows(data)
-    moving = [f"{r['policy']} on {r['instance']} at n = {r['copies']}" for r in found if r["stationary"] is False]
-    warn_of_start(
-        moving, "use more --steps" + ("" if steps is None else ", or none: the warm-up then grows as need be")
-    )
-    tables = [f"{name}\n{convergence_table(data, name, files.scores is None)}" for name in data.instance.values]
-    skipped = kiid_note(data, kiid)
-    text = "\n\n".join([*tables, CONVERGENCE_LEGEND if skipped is None else f"{CONVERGENCE_LEGEND}\n{skipped}"])
-    if folder is not None:
-        clear_leftovers(folder)
-        keep_picture(plot_convergence(data), folder / "converge.png")
-        write_whole(folder / "table.txt", lambda path: Path(path).write_text(text + "\n", encoding="utf-8"))
-        save(data, folder / "converge.nc")
-    give(text, json_file, "converge", data, found)
+    found = STUDY.rows(data)
+    more = "" if steps is None else ", or none: the warm-up then grows as need be"
+    warn_of_start(STUDY.moving(found), "use more --steps" + more)
+    give(STUDY.table(data), json_file, "converge", data, found)
     if folder is not None:
         note(f"written: {folder}/ (converge.nc, table.txt and converge.png)")

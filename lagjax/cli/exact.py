@@ -91,7 +91,7 @@ def _value(policy, instance, selection, seed):
 
 
 def _render(instance, rows, best, blocking, bound, levels):
-    from lagjax.tables import align
+    from lagjax.studies.tables import align
 
     lines = [
         [

@@ -52,7 +52,7 @@ def fluid(
     from lagjax.fluid.verify import verify
     from lagjax.plots.fluid import plot_fluid
     from lagjax.plots.pictures import keep_picture
-    from lagjax.results import write_whole
+    from lagjax.runs.files import write_whole
 
     instance = inputs.one_instance(name, files, seed, "fluid")
     instance = instance.with_load(min(0.8, inputs.default_loads(instance)[-1]) if load is None else load)

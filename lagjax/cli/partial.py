@@ -56,10 +56,12 @@ def partial(
     if index and out is not None:
         raise InputError("--out keeps simulations; with --index use --json FILE")
     use_all_cores()
-    from lagjax.partial_information import POLICIES, arms_of, compare_dispatching, make_system, rows, whittle_indices
+    from lagjax.partial_information import POLICIES, arms_of, make_system, whittle_indices
     from lagjax.partial_information.simulate import STARTS
     from lagjax.partial_information.system import MODELS
-    from lagjax.results import save, write_whole
+    from lagjax.runs.files import write_whole
+    from lagjax.studies.dataset import save
+    from lagjax.studies.dispatching import compare_dispatching, rows
 
     for option, value, known in (("--model", model, MODELS), ("--start", start, STARTS)):
         if value not in known:
@@ -96,7 +98,7 @@ def render(system, data, start) -> str:
     """The table of a comparison."""
     import numpy as np
 
-    from lagjax.tables import align, said
+    from lagjax.studies.tables import align, said
 
     horizon, two = int(data.horizon.values[-1]), bool(np.isfinite(data.optimal_value.item()))
     oracle = data.attrs["oracle"]
@@ -134,7 +136,7 @@ def index_text(system, tables) -> str:
     """One table of indices for each kind of server: ages down, backlogs across."""
     import numpy as np
 
-    from lagjax.tables import align
+    from lagjax.studies.tables import align
 
     parts = []
     for (rate, come), table in zip(system.kinds[0], tables, strict=True):
@@ -200,6 +202,6 @@ def _origin(seed):
     import xarray as xr
 
     from lagjax.engine.devices import device_name
-    from lagjax.results import provenance
+    from lagjax.studies.dataset import provenance
 
     return xr.Dataset(attrs=provenance(seed=seed, selection="none", device=device_name()))

@@ -45,8 +45,10 @@ def route(
         raise InputError(f"'{file}' is given without --json; queues are described by --servers, --room and --rates")
     use_all_cores()
     from lagjax.engine.checks import whole_number
-    from lagjax.loss_routing import POLICIES, compare_routing, make_system, rows
-    from lagjax.results import save, write_whole
+    from lagjax.loss_routing import POLICIES, make_system
+    from lagjax.runs.files import write_whole
+    from lagjax.studies.dataset import save
+    from lagjax.studies.routing import compare_routing, rows
 
     m, n = inputs.whole_numbers("--servers", servers), inputs.whole_numbers("--room", room)
     mu = inputs.numbers("--rates", rates)
@@ -93,7 +95,7 @@ def _listed(values, most=12):
 def _table(system, data):
     import numpy as np
 
-    from lagjax.tables import align, said
+    from lagjax.studies.tables import align, said
 
     cell = data.sel(arrival_rate=system.arrival_rate)
     first, best = str(data.policy.values[0]), cell.optimal_loss.item()
@@ -134,7 +136,7 @@ def _if(value, shown, otherwise="-"):
 
 def doubts(data) -> list[str]:
     """Where there are no intervals, and why."""
-    from lagjax.loss_routing.study import needed
+    from lagjax.studies.routing import needed
 
     lines, replicas = [], data.sizes["replica"]
     for rate in data.arrival_rate.values:

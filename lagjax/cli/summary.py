@@ -6,7 +6,7 @@ import numpy as np
 
 from lagjax.instance import Instance
 from lagjax.lp import OccSolution
-from lagjax.tables import align
+from lagjax.studies.tables import align
 
 DEAREST = 10  # servers that are named
 
@@ -31,7 +31,7 @@ def summary(instance: Instance, occ: OccSolution, *, asked: str, kiid: float | N
 
 def payload(instance: Instance, occ: OccSolution, kiid: float | None) -> dict:
     """Everything that is known of the solution, as plain values."""
-    from lagjax.results import versions
+    from lagjax.studies.dataset import versions
 
     return {
         "command": "solve",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -12,8 +11,8 @@ from lagjax.cli import inputs, options
 from lagjax.cli.outputs import give, places, warn_of_start
 from lagjax.cli.running import begin, running
 from lagjax.cli.terminal import note
-from lagjax.measure import DEFAULT_ARRIVALS
-from lagjax.sweep import DEFAULT_POLICIES, DEFAULT_REPLICAS
+from lagjax.studies.load_sweep import DEFAULT_POLICIES, DEFAULT_REPLICAS
+from lagjax.studies.measure import DEFAULT_ARRIVALS
 from lagjax.tune import SINGLE_NAMES
 
 DEFAULT_FOLDER = Path("lagjax-results")
@@ -56,11 +55,8 @@ def sweep(
     Example: lagjax sweep --scores scores.csv --durations days.csv --per-task 3 --sample-papers 10 --sample-reviewers 30
     """
     begin(how)
-    from lagjax.plots import plot_load_sweep
-    from lagjax.plots.pictures import keep_picture
-    from lagjax.results import rows, save
-    from lagjax.runs.files import clear_leftovers, write_whole
-    from lagjax.sweep import sweep as run
+    from lagjax.studies.load_sweep import sweep as run
+    from lagjax.studies.show_sweep import STUDY
 
     chosen = inputs.instances(names or [], files, seed)
     at, compared = inputs.loads_of(loads), inputs.policies_of(policies, DEFAULT_POLICIES, SINGLE_NAMES)
@@ -80,46 +76,10 @@ def sweep(
         )
     if runs.team.process != 0:
         return  # process 0 writes and prints
-    for line in _policy_notes(data):
+    found = STUDY.rows(data)
+    for line in STUDY.notes(data):
         note(f"note: {line}")
-    found = rows(data)
-    moving = [f"{r['policy']} on {r['instance']} at load {r['load']:g}" for r in found if r["stationary"] is False]
-    warn_of_start(moving, "use more --steps")
-    text = render(data, files.scores is None, kiid)
-    if folder is not None:
-        clear_leftovers(folder)
-        for instance in data.instance.values:
-            keep_picture(plot_load_sweep(data, instance), folder / f"{instance}.png")
-        write_whole(folder / "table.txt", lambda path: Path(path).write_text(text + "\n", encoding="utf-8"))
-        save(data, folder / "sweep.nc")
-    give(text, json_file, "sweep", data, found)
+    warn_of_start(STUDY.moving(found), "use more --steps")
+    give(STUDY.table(data), json_file, "sweep", data, found)
     if folder is not None:
         note(f"written: {folder}/ (sweep.nc, table.txt and a plot per instance)")
-
-
-def _policy_notes(data, most=5):
-    """What policies have to say, such as servers without an index: the first few lines."""
-    said = [
-        f"{cell['instance']}, {policy}: {line}"
-        for cell in json.loads(data.attrs["configuration"])
-        for policy, lines in cell["policies"].items()
-        for line in lines
-    ]
-    said = list(dict.fromkeys(said))
-    more = [f"and {len(said) - most} more such notes, in the attributes of sweep.nc"] if len(said) > most else []
-    return said[:most] + more
-
-
-def render(data, beside_published: bool, kiid: str = "auto") -> str:
-    """Returns the tables of all instances; with `beside_published` also the paper's numbers, where it has some."""
-    from lagjax.tables import LEGEND, PUBLISHED_LEGEND, kiid_note, percent_table, published_table
-
-    parts = []
-    for instance in data.instance.values:
-        parts.append(f"{instance}\n{percent_table(data, instance)}")
-        published = published_table(data, instance) if beside_published else None
-        if published is not None:
-            parts.append(f"{instance}, published\n{published}")
-    legend = LEGEND + ("\n" + PUBLISHED_LEGEND if any(", published" in part for part in parts) else "")
-    skipped = kiid_note(data, kiid)
-    return "\n\n".join([*parts, legend if skipped is None else f"{legend}\n{skipped}"])

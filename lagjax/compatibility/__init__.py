@@ -7,11 +7,10 @@ from lagjax.compatibility.graph import Graph, check_load, graph_of, subcriticali
 from lagjax.compatibility.mean_field import fixed_point, mean_queue_length, mean_sojourn, trajectory
 from lagjax.compatibility.policies import Policy, join_idle_queue, jsq, named_policy, random_routing
 from lagjax.compatibility.run import bundle_means, simulate, trace
-from lagjax.compatibility.study import Case, dataset, describe, measure
 
 __all__ = [
-    "FAMILIES", "Case", "Certificate", "Graph", "Policy", "blocks", "bundle_means", "certify", "check_load", "complete",
-    "dataset", "describe", "fixed_point", "graph_of", "join_idle_queue", "jsq", "mean_queue_length", "mean_sojourn", "measure",
+    "FAMILIES", "Certificate", "Graph", "Policy", "blocks", "bundle_means", "certify", "check_load", "complete",
+    "fixed_point", "graph_of", "join_idle_queue", "jsq", "mean_queue_length", "mean_sojourn", 
     "named_policy", "random", "random_routing", "read_graph", "regular", "ring", "simulate", "singular_value", "subcriticality",
     "trace", "trajectory",
 ]  # fmt: skip

@@ -51,17 +51,35 @@ def rows_of(num_servers: int) -> int:
     return -(-num_servers // PAGE) * PAGE
 
 
-def step(queue, counts: Counts, now, tables: Tables, keys: Keys) -> tuple[jax.Array, Counts]:
-    """Runs interval number `now` of every bundle and observes its end: bundles one by one on a CPU, elsewhere side by side.
+class Interval(NamedTuple):
+    """One interval: its uint32 number, and the keys of what is drawn on its way."""
+
+    now: jax.Array
+    keys: Keys
+
+
+def draw(tables: Tables, keys: Keys, numbers) -> Interval:
+    """Draws nothing yet: bundles draw their events block by block."""
+    return Interval(numbers, jax.tree.map(lambda key: key[None], keys))
+
+
+def step(queue, interval: Interval, tables: Tables) -> tuple[jax.Array, Counts]:
+    """Runs one interval of every bundle and observes its end: bundles one by one on a CPU, elsewhere side by side.
 
     Args:
       queue: (P, B) uint8 or uint16 tasks at each server, the one in service included.
-      now: uint32 number of the interval.
     """
-    return lax.platform_dependent(queue, counts, now, tables, keys, cpu=one_by_one, default=side_by_side)
+    zero = no_counts(queue.shape[-1])
+    return lax.platform_dependent(queue, zero, *interval, tables, cpu=one_by_one, default=side_by_side)
 
 
-def one_by_one(queue, counts, now, tables, keys):
+def count(counts: Counts, numbers, intervals: Interval, seen: Counts, tables: Tables) -> Counts:
+    """Adds what was seen at the end of an interval."""
+    servers, tasks, longest = (part[0] for part in seen)
+    return Counts(counts.servers + servers, counts.tasks + tasks, jnp.maximum(counts.longest, longest))
+
+
+def one_by_one(queue, counts, now, keys, tables):
     """`step` for processors that work through small loops."""
 
     def one(bundle, carry):
@@ -84,7 +102,7 @@ def one_by_one(queue, counts, now, tables, keys):
     return lax.fori_loop(0, keys.exogenous.shape[-1], one, (queue, counts))
 
 
-def side_by_side(queue, counts, now, tables, keys):
+def side_by_side(queue, counts, now, keys, tables):
     """`step` for processors that need wide arrays: an event of every bundle is one gather and one scatter."""
     bundle = jnp.arange(keys.exogenous.shape[-1])
     longest = keys.events.max()

@@ -6,19 +6,23 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from scipy.stats import poisson
 
-from lagjax.compatibility import model
 from lagjax.compatibility.draws import LANES
 from lagjax.compatibility.graph import Graph, check_load
 from lagjax.compatibility.policies import Policy
-from lagjax.compatibility.queues import Queues, bundles_of
+from lagjax.compatibility.queues import bundles_of, interval_events, set_up
 from lagjax.engine.checks import whole_number
+from lagjax.engine.devices import place_replicas
+from lagjax.engine.loop import Loop, Watched
+from lagjax.engine.pause import Pause, Save
 from lagjax.errors import InputError
 from lagjax.models import streams
 
 CHUNK = 64  # most intervals per call of the compiled program; results do not depend on it
+WATCHED = Watched(CHUNK)
 
 
 class Window(NamedTuple):
@@ -45,12 +49,15 @@ def simulate(
     time: int,
     warmup: int = 0,
     replicas: int = 1024,
+    first_replica: int = 0,
     seed: int = 0,
     start=None,
     allow_overloaded: bool = False,
     devices: Sequence[jax.Device] | None = None,
     chunk: int = CHUNK,
     progress: Callable[[int], object] | None = None,
+    resume: Pause | None = None,
+    save: Save | None = None,
 ) -> tuple[Window, Window]:
     """Simulates the system in continuous time and counts the first and the second half of `time`.
 
@@ -64,6 +71,7 @@ def simulate(
       load: lambda, arrivals per server and mean service time, in (0, 1).
       time, warmup: mean service times counted (at least 2) and dropped before them.
       replicas: B, a multiple of 64.
+      first_replica: number of the first of them, a multiple of 64: a batch cut in two has the same replicas.
       seed: in [0, 2^64).
       start: (L,) occupancies to start from, given to random servers; empty by default. STATIONARY for queues of the exact
         law where `lagjax.compatibility.starts.law_is_known`.
@@ -71,6 +79,8 @@ def simulate(
       devices: JAX devices to share the bundles; all local devices by default, as many as divide their number.
       chunk: most intervals per call of the compiled program.
       progress: called with the events (of all replicas) done in each chunk.
+      resume: where an interrupted run of the same arguments stood; it goes on from there, bitwise as if it had not stopped.
+      save: called between two chunks, to keep that.
 
     Raises:
       InputError: an argument outside its range, an overloaded server, or a queue that grows without end.
@@ -82,43 +92,36 @@ def simulate(
         raise InputError(
             f"{time + warmup} mean service times are more than 2^32 events a replica; use more replicas instead"
         )
-    go_on = follow(graph, policy, load, replicas, seed, start, devices, chunk, progress)
+    watched = Watched(chunk, progress, resume, save)
+    go_on = follow(graph, policy, load, replicas, seed, start, devices, watched, first_replica)
     go_on(warmup)
     return go_on(time // 2), go_on(time - time // 2)
 
 
 def most_time(graph: Graph, load: float) -> int:
     """Returns how many mean service times a replica can have: its events are 32-bit numbers."""
-    return (2**32 - 1) // _events(graph, load)
+    return (2**32 - 1) // interval_events(graph, load)
 
 
 def follow(
-    graph: Graph, policy: Policy, load: float, replicas: int, seed: int, start=None, devices=None, chunk: int = CHUNK,
-    progress: Callable[[int], object] | None = None,
+    graph: Graph, policy: Policy, load: float, replicas: int, seed: int, start=None, devices=None,
+    watched: Watched = WATCHED, first_replica: int = 0,
 ) -> Callable[[int], Window]:  # fmt: skip
     """Starts the system of `simulate`; what comes back goes on for so many mean service times and counts them."""
-    events, now = _events(graph, load), 0
-    system = Queues(graph, policy, load, replicas, seed, np.full(bundles_of(replicas), events), start, devices)
+    run = set_up(graph, policy, load, replicas, seed, start=start, first_replica=first_replica)
+    loop, end, events = (
+        Loop(run, place_replicas(bundles_of(replicas), devices), watched),
+        0,
+        interval_events(graph, load),
+    )
 
     def go_on(length):
-        nonlocal now
-        servers, tasks = np.zeros((model.LEVELS, replicas), np.int64), np.zeros(replicas, np.int64)
-        end = now + length
-        while now < end:
-            last = min(now + system.most_intervals(chunk), end)
-            counts = system.advance(now, last)
-            servers += counts.servers
-            tasks += counts.tasks
-            if progress is not None:
-                progress((last - now) * events * replicas)
-            now = last
+        nonlocal end
+        end += length
+        servers, tasks = loop.to(end)
         return Window(servers, tasks, length, length * events)
 
     return go_on
-
-
-def _events(graph, load):
-    return max(1, round(graph.num_servers * (1 + load)))
 
 
 def trace(
@@ -161,10 +164,13 @@ def trace(
     events = poisson.ppf(uniform, mean[:, None]).astype(np.int64)
     if len(times) * int(events.max()) >= 2**32:
         raise InputError("the trajectory has more than 2^32 events a replica; use fewer times or a shorter horizon")
-    system = Queues(graph, policy, load, replicas, seed, events, start, devices, together)
-    return np.stack(
-        [system.advance(now, now + 1, events[now]).servers / graph.num_servers for now in range(len(times))]
-    )
+    run = set_up(graph, policy, load, replicas, seed, events, start, together=together)
+    loop = Loop(run, place_replicas(bundles_of(replicas), devices), Watched(1))
+    out = []
+    for now, number in enumerate(events):
+        loop.renew(loop.keys._replace(events=jnp.asarray(number, jnp.int32)))
+        out.append(loop.to(now + 1)[0] / graph.num_servers)
+    return np.stack(out)
 
 
 def bundle_means(values) -> np.ndarray:

@@ -1,18 +1,17 @@
-"""The driver of the scaled system: steps in a loop, replicas sharded over devices, counts flushed to 64 bits per chunk."""
+"""The scaled system of one policy: two windows counted exactly, or its path state by state."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from lagjax.engine.checks import MOST_REPLICAS, whole_number
 from lagjax.engine.devices import place_replicas
-from lagjax.engine.drive import driver
+from lagjax.engine.loop import Loop, Watched
+from lagjax.engine.model import Model, Run
 from lagjax.engine.pause import Pause, Save
 from lagjax.errors import InputError
 from lagjax.instance import Instance
@@ -21,6 +20,7 @@ from lagjax.models.hypergeometric import MAX_TOTAL, TRIES
 from lagjax.models.race import SPLITS
 from lagjax.policies.table import Policy, check_shape
 
+MODEL = Model(scaled.draw, scaled.step, scaled.count)
 MOST_RACES = 2**32 // (SPLITS * TRIES)
 MOST_STEPS = 2**31  # steps are 32-bit numbers
 START_TOLERANCE = 1e-6  # of a start's entries and row sums; solutions of a program are that exact, float32 states too
@@ -93,45 +93,15 @@ def simulate_scaled(
         whole_number(field, value, least, MOST_STEPS)
     whole_number("first_replica", first_replica, 0, MOST_REPLICAS - replicas)
     numbers = np.arange(first_replica, first_replica + replicas)
-    state, advance = _set_up(instance, policy, copies, dispatchers, numbers, seed, start, most_dispatchers, devices)
-    longest = max(1, min(chunk, (2**31 - 1) // (copies * dispatchers)))  # a chunk's counts fit 32 bits
-    shapes = _count_shapes(instance, replicas)
-    sums = [[np.zeros(shape, np.int64) for shape in shapes] for _ in range(3)]
-    ends = np.cumsum((warmup, steps // 2, steps - steps // 2))
-    now = 0
-    if resume is not None:
-        now, state, sums = _resumed(resume, state, sums)
-    while now < ends[-1]:
-        window = int(np.searchsorted(ends, now, side="right"))
-        last = min(now + longest, int(ends[window]))
-        state, counts = advance(state, now, last)
-        for total, part in zip(sums[window], jax.device_get(counts), strict=True):
-            total += part
-        if progress is not None:
-            progress((last - now) * replicas * dispatchers)
-        now = last
-        if save is not None and now < ends[-1]:
-            save(now, functools.partial(_leaves, state, sums))
+    run = set_up(instance, policy, copies, dispatchers, numbers, seed, start, most_dispatchers)
+    ends = np.cumsum((warmup, steps // 2, steps - steps // 2)).tolist()
+    loop = Loop(run, place_replicas(replicas, devices), Watched(chunk, progress, resume, save), end=ends[-1])
+    _, *halves = (loop.to(end) for end in ends)
     first, second = (
-        Window(part[0], part[1], part[2], length) for part, length in zip(sums[1:], np.diff(ends).tolist(), strict=True)
+        Window(half.served.astype(np.int64), half.arrived.astype(np.int64), half.blocked.astype(np.int64), length)
+        for half, length in zip(halves, np.diff(ends).tolist(), strict=True)
     )
     return first, second
-
-
-def _leaves(state, sums):
-    return [np.asarray(x) for x in jax.device_get(jax.tree.leaves(state))] + [x.copy() for part in sums for x in part]
-
-
-def _resumed(pause, state, sums):
-    """The step to go on from, the state and the sums; those given say what they must look like."""
-    placed = jax.tree.leaves(state)
-    expected = [(x.shape, x.dtype) for x in [*placed, *(x for part in sums for x in part)]]
-    if [(x.shape, x.dtype) for x in pause.arrays] != expected:
-        raise InputError("the run to resume was of another size or kind; start it anew")
-    leaves = [jax.device_put(x, like.sharding) for x, like in zip(pause.arrays, placed, strict=False)]
-    counts = iter([np.array(x) for x in pause.arrays[len(placed) :]])
-    state = jax.tree.unflatten(jax.tree.structure(state), leaves)
-    return pause.done, state, [[next(counts) for _ in part] for part in sums]
 
 
 def trace_scaled(
@@ -165,16 +135,15 @@ def trace_scaled(
     whole_number("every", every, 1, MOST_STEPS)
     if start is None:
         start = np.eye(1, instance.max_duration + 1).repeat(instance.num_servers, axis=0)
-    numbers = np.arange(replicas)
-    state, advance = _set_up(instance, policy, copies, dispatchers, numbers, seed, start, most_dispatchers, devices)
+    run = set_up(instance, policy, copies, dispatchers, np.arange(replicas), seed, start, most_dispatchers)
+    loop = Loop(run, place_replicas(replicas, devices), Watched(every))
 
-    def states(state):
+    def states():
         for now in range(0, steps + 1, every):
-            yield np.asarray(_occupancy(state, np.uint32(now), np.int32(copies * dispatchers)))
-            if now + every <= steps:
-                state, _ = advance(state, now, now + every)
+            loop.to(now)
+            yield np.asarray(_occupancy(loop.state, np.uint32(now), np.int32(copies * dispatchers)))
 
-    return states(state)
+    return states()
 
 
 def check_size(instance: Instance, policy: Policy, copies: int, dispatchers: int, replicas: int) -> None:
@@ -198,9 +167,8 @@ def check_size(instance: Instance, policy: Policy, copies: int, dispatchers: int
 def replica_bytes(instance: Instance, policy: Policy, copies: int, dispatchers: int) -> int:
     """Bytes of device memory that one replica takes in `simulate_scaled`: its state and counts, and as much again thrice."""
     tables = scaled.scaled_tables(instance, policy, copies, dispatchers, dispatchers)
-    state = jax.eval_shape(lambda: scaled.empty(tables, 1))
-    counts = sum(4 * int(np.prod(shape)) for shape in _count_shapes(instance, 1))
-    return 4 * (counts + sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(state)))
+    carry = jax.eval_shape(lambda: (scaled.empty(tables, 1), scaled.no_counts(tables, 1)))
+    return 4 * sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(carry))
 
 
 def check_start(instance: Instance, start) -> None:
@@ -217,34 +185,22 @@ def check_start(instance: Instance, start) -> None:
         raise InputError(f"start's row {row} sums to {start[row].sum():g}; every row sums to 1")
 
 
-def _set_up(instance, policy, copies, dispatchers, numbers, seed, start, most_dispatchers, devices):
-    """The state at step 0, and advance(state, first, last): the state at step `last` and what was counted on the way."""
+def set_up(instance, policy, copies, dispatchers, numbers, seed=0, start=None, most_dispatchers=None) -> Run:
+    """Returns the system of `simulate_scaled` at step 0, for the replicas of these numbers."""
     replicas = len(numbers)
-    placed = place_replicas(replicas, devices)
     tables = scaled.scaled_tables(instance, policy, copies, dispatchers, most_dispatchers or dispatchers)
     if start is None:
         state = scaled.empty(tables, replicas)
     else:
         check_start(instance, start)
         state = scaled.filled(tables, start, replicas)
-    with jax.enable_x64(True):  # the weights stay float64
-        tables = placed.everywhere(tables)
     keys = scaled.Keys(
         *(streams.replica_keys(seed, s, numbers) for s in (streams.EXOGENOUS, streams.PARTITION, streams.TIES))
     )
-    keys, state = placed.by_replica(keys), placed.by_replica(state)
-    zero = placed.by_replica(scaled.Counts(*(jnp.zeros(s, jnp.int32) for s in _count_shapes(instance, replicas))))
-    run = driver(scaled.step, placed)
-
-    def advance(state, first, last):
-        return run(state, zero, np.uint32(first), np.uint32(last), tables, keys)
-
-    return state, advance
+    return Run(
+        MODEL, state, scaled.no_counts(tables, replicas), tables, keys,
+        fits=max(1, (2**31 - 1) // (copies * dispatchers)), work=replicas * dispatchers, wide=True,
+    )  # fmt: skip
 
 
 _occupancy = jax.jit(scaled.occupancy)
-
-
-def _count_shapes(instance, replicas):
-    per_type = (instance.num_types, replicas)
-    return (*instance.scores.shape, replicas), per_type, per_type

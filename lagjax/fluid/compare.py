@@ -41,7 +41,7 @@ def compare_with_simulation(
     Args:
       instance: at its load.
       policy: built for this instance.
-      sizes: pairs (n, m), such as `lagjax.converge.sizes_of` makes.
+      sizes: pairs (n, m), such as `lagjax.studies.convergence.sizes_of` makes.
       start: (R, d+1) fluid state; rows sum to 1.
       steps: T, steps followed.
       replicas: B.

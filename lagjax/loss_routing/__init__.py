@@ -7,7 +7,6 @@ from lagjax.loss_routing.exact import ExactLoss, LeastLoss, exact_loss, least_lo
 from lagjax.loss_routing.policies import POLICIES, RoutingPolicy, build_routing, from_index
 from lagjax.loss_routing.simulate import LossCounts, simulate_routing
 from lagjax.loss_routing.splitting import Splitting, optimal_splitting, split_loss
-from lagjax.loss_routing.study import compare_routing, rows
 from lagjax.loss_routing.system import System, make_system
 
 __all__ = [
@@ -21,7 +20,6 @@ __all__ = [
     "System",
     "blocking",
     "build_routing",
-    "compare_routing",
     "erlang_b",
     "erlang_c",
     "exact_loss",
@@ -33,7 +31,6 @@ __all__ = [
     "optimal_splitting",
     "queue",
     "relaxation_bounds",
-    "rows",
     "simulate_routing",
     "split_loss",
 ]

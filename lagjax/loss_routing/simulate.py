@@ -8,11 +8,12 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from lagjax.engine.checks import MOST_REPLICAS, whole_number
 from lagjax.engine.devices import place_replicas
-from lagjax.engine.drive import driver
+from lagjax.engine.loop import Loop, Watched
+from lagjax.engine.model import Model, Run
+from lagjax.engine.pause import Pause, Save
 from lagjax.errors import InputError
 from lagjax.loss_routing import model
 from lagjax.loss_routing.policies import RoutingPolicy
@@ -60,10 +61,13 @@ def simulate_routing(
     arrivals: int,
     warmup: int = 0,
     replicas: int = 1024,
+    first_replica: int = 0,
     seed: int = 0,
     devices: Sequence[jax.Device] | None = None,
     chunk: int = CHUNK,
     progress: Callable[[int], object] | None = None,
+    resume: Pause | None = None,
+    save: Save | None = None,
 ) -> LossCounts:
     """Simulates all policies on the same arrivals and the same services.
 
@@ -76,10 +80,13 @@ def simulate_routing(
       arrivals, warmup: jobs per replica on average, counted and dropped before; rounded up to whole blocks of events. A replica
         starts from `system.typical_jobs`.
       replicas: B.
+      first_replica: number of the first of them: a batch cut in two has the same replicas.
       seed: in [0, 2^64).
       devices: JAX devices to share the replicas; all local devices by default, as many as divide B.
       chunk: most blocks per call of the compiled program.
       progress: called after every chunk with the arrivals (on average, times policies and replicas) done in it.
+      resume: where an interrupted run of the same arguments stood; it goes on from there, bitwise as if it had not stopped.
+      save: called between two chunks, to keep that.
 
     Raises:
       InputError: an argument outside its range, or a policy of another shape.
@@ -87,6 +94,7 @@ def simulate_routing(
     for field, value, least in (("arrivals", arrivals, 1), ("warmup", warmup, 0), ("chunk", chunk, 1)):
         whole_number(field, value, least)
     whole_number("replicas", replicas, 1, MOST_REPLICAS)
+    whole_number("first_replica", first_replica, 0, MOST_REPLICAS - replicas)
     check_policies(system, policies)
     per_arrival = system.event_rate / system.arrival_rate
     lengths = [_blocks(warmup * per_arrival), _blocks(arrivals * per_arrival / 2), _blocks(arrivals * per_arrival / 2)]
@@ -95,42 +103,50 @@ def simulate_routing(
             f"{arrivals + warmup:,} arrivals take {sum(lengths) * BLOCK:,} events per replica, of which {MOST_EVENTS:,} can be "
             "numbered; use more replicas instead of longer ones"
         )
-    placed = place_replicas(replicas, devices)
-    host = tuple(model.route_tables(system, policy) for policy in policies)
-    tables = placed.everywhere(RoutingTables(model.event_table(system), host))
-    numbers = np.arange(replicas)
-    draws = any(t.end is not None or t.share is not None for t in host)
+    run = set_up(system, policies, np.arange(first_replica, first_replica + replicas), seed)
+    ends = np.cumsum(lengths).tolist()
+    loop = Loop(run, place_replicas(replicas, devices), Watched(chunk, progress, resume, save), end=ends[-1])
+    _, *lost = (np.stack(loop.to(end)).astype(np.int64) for end in ends)
+    jobs = np.stack([model.jobs(s, t) for s, t in zip(loop.state, run.tables.routes, strict=True)])
+    return LossCounts(np.stack(lost), np.array(lengths[1:]) * BLOCK, jobs)
+
+
+def set_up(system: System, policies: Sequence[RoutingPolicy], numbers, seed: int = 0) -> Run:
+    """Returns the system of `simulate_routing` as it starts, for the replicas of these numbers."""
+    replicas = len(numbers)
+    tables = RoutingTables(model.event_table(system), tuple(model.route_tables(system, policy) for policy in policies))
+    draws = any(t.end is not None or t.share is not None for t in tables.routes)
     ties = streams.replica_keys(seed, streams.TIES, numbers) if draws else None
-    keys = placed.by_replica(Keys(streams.replica_keys(seed, streams.EXOGENOUS, numbers), ties))
-    state = placed.by_replica(tuple(model.filled(t, system.typical_jobs, replicas) for t in host))
-    zero = placed.by_replica(tuple(jnp.zeros(replicas, jnp.int32) for _ in host))
-    run, lost, now = driver(block, placed), [], 0
-    for length in lengths:
-        total = np.zeros((len(host), replicas), np.int64)
-        for first in range(now, now + length, chunk):
-            last = min(first + chunk, now + length)
-            state, counts = run(state, zero, np.uint32(first), np.uint32(last), tables, keys)
-            total += np.stack(jax.device_get(counts))
-            if progress is not None:
-                progress(round((last - first) * BLOCK / per_arrival * replicas * len(host)))
-        now += length
-        lost.append(total)
-    jobs = np.stack([model.jobs(s, t) for s, t in zip(state, host, strict=True)])
-    return LossCounts(np.stack(lost[1:]), np.array(lengths[1:]) * BLOCK, jobs)
+    return Run(
+        MODEL, tuple(model.filled(t, system.typical_jobs, replicas) for t in tables.routes),
+        tuple(jnp.zeros(replicas, jnp.int32) for _ in policies), tables,
+        Keys(streams.replica_keys(seed, streams.EXOGENOUS, numbers), ties),
+        block=BLOCK, fits=(2**31 - 1) // BLOCK, work=BLOCK * system.arrival_rate / system.event_rate * replicas * len(policies),
+    )  # fmt: skip
 
 
-def block(state, counts, now, tables: RoutingTables, keys: Keys):
-    """Runs block number `now`: draws its events at once, then moves every policy by one after another of them."""
-    events = now * jnp.uint32(BLOCK) + jnp.arange(BLOCK, dtype=jnp.uint32)
-    drawn = model.draw_events(tables.event, keys.exogenous, keys.ties, events)
+def replica_bytes(system: System, policies: Sequence[RoutingPolicy]) -> int:
+    """Bytes of device memory that one replica takes in `simulate_routing`: state and counts twice, and a block's draws."""
+    run = set_up(system, policies, np.arange(1))
+    carry = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves((run.state, run.counts)))
+    return 2 * carry + BLOCK * (24 + 4 * len(policies))
 
-    def one(carry, event):
-        state, counts = carry
-        moved = [model.step(s, event, t) for s, t in zip(state, tables.routes, strict=True)]
-        counts = tuple(c + lost.astype(c.dtype) for c, (_, lost) in zip(counts, moved, strict=True))
-        return (tuple(s for s, _ in moved), counts), None
 
-    return lax.scan(one, (state, counts), drawn)[0]
+def _draw(tables, keys, numbers):
+    return model.draw_events(tables.event, keys.exogenous, keys.ties, numbers)
+
+
+def _step(states, event, tables):
+    """Moves every policy; seen are, by policy, the replicas whose next job would have been lost."""
+    moved = [model.step(state, event, route) for state, route in zip(states, tables.routes, strict=True)]
+    return tuple(state for state, _ in moved), tuple(lost for _, lost in moved)
+
+
+def _count(counts, numbers, events, lost, tables):
+    return tuple(total + jnp.sum(part, axis=0, dtype=jnp.int32) for total, part in zip(counts, lost, strict=True))
+
+
+MODEL = Model(_draw, _step, _count)
 
 
 def check_policies(system: System, policies: Sequence[RoutingPolicy]) -> None:

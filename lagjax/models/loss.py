@@ -15,7 +15,7 @@ import numpy as np
 from jax import lax
 
 from lagjax.instance import Instance
-from lagjax.models import alias, streams
+from lagjax.models import alias, streams, tally
 from lagjax.models.select import first_in_order, numbers_of, race_in_tiers, rows_of_type
 
 Table = jax.Array | np.ndarray  # on the host until it is placed
@@ -30,6 +30,7 @@ class ArrivalTables:
       gap: (U,) alias table of the steps from one arrival to the next, lumped at d + 1, when every server is free.
       span, shortest, longest: layout of the marks; the shortest and longest durations of any type, in steps.
       num_types: V.
+      servers_per_task: k.
     """
 
     mark: Table
@@ -38,6 +39,7 @@ class ArrivalTables:
     shortest: int
     longest: int
     num_types: int
+    servers_per_task: int
 
     @property
     def hold_dtype(self) -> np.dtype:
@@ -68,6 +70,38 @@ class PolicyTables:
     level: Table | None = None
 
 
+class LossTables(NamedTuple):
+    """Everything that is given.
+
+    Attributes:
+      arrivals, policies: what comes, and what is done with it.
+      window: (2,) uint32 numbers of the first arrival that is counted and of the first that is not any more.
+    """
+
+    arrivals: ArrivalTables
+    policies: PolicyTables
+    window: Table
+
+
+class Keys(NamedTuple):
+    """(2, B) uint32 stream keys: of arrivals, and of ties (None where no policy draws any)."""
+
+    exogenous: Table
+    ties: Table | None
+
+
+class Counts(NamedTuple):
+    """What is counted, int32.
+
+    Attributes:
+      served: per group of policies ([P,] V, S, B) tasks of type v that took slot s, or None.
+      arrived: (V, B) tasks of type v.
+    """
+
+    served: tuple
+    arrived: Table
+
+
 class Arrival(NamedTuple):
     """One arrival per replica, the same under every policy.
 
@@ -84,7 +118,9 @@ class Arrival(NamedTuple):
     tie: jax.Array | None
 
 
-jax.tree_util.register_dataclass(ArrivalTables, ["mark", "gap"], ["span", "shortest", "longest", "num_types"])
+jax.tree_util.register_dataclass(
+    ArrivalTables, ["mark", "gap"], ["span", "shortest", "longest", "num_types", "servers_per_task"]
+)
 jax.tree_util.register_dataclass(PolicyTables, ["order", "even", "tier", "weight", "level"], [])
 
 
@@ -106,24 +142,26 @@ def arrival_tables(instance: Instance) -> ArrivalTables:
         survival = np.exp(np.arange(longest + 1) * np.log1p(-rate))  # P(gap > i), i = 0..d
     survival[0] = 1.0
     gap = np.r_[0.0, survival[:-1] - survival[1:], survival[-1]]  # P(gap = 0), ..., P(gap = d), P(gap > d)
-    return ArrivalTables(alias.alias_table(law.ravel()), alias.alias_table(gap), span, shortest, longest, law.shape[0])
+    mark, k = alias.alias_table(law.ravel()), instance.servers_per_task
+    return ArrivalTables(mark, alias.alias_table(gap), span, shortest, longest, law.shape[0], k)
 
 
-def draw_arrivals(tables: ArrivalTables, exogenous_keys, tie_keys, events, k: int) -> Arrival:
-    """Draws the arrivals numbered `events` (E,) for every replica: fields (E, B), ties (E, k, B) or None without keys."""
-    number = events[:, None]
+def draw(tables: LossTables, keys: Keys, numbers) -> Arrival:
+    """Draws the arrivals of these (E,) numbers for every replica: fields (E, B), ties (E, k, B) or None without keys."""
+    law, number = tables.arrivals, numbers[:, None]
+    k = law.servers_per_task
     # In memory on purpose: fused into the look-ups, the 20 rounds would be done once per field. On the CPU it is the
     # concatenation and the look-up that see to it (XLA drops barriers there), elsewhere the barriers.
-    word = lax.optimization_barrier(jnp.stack(streams.words(exogenous_keys, number, 0)))
-    mark = lax.optimization_barrier(alias.draw(tables.mark, word[0]))
+    word = lax.optimization_barrier(jnp.stack(streams.words(keys.exogenous, number, 0)))
+    mark = lax.optimization_barrier(alias.draw(law.mark, word[0]))
     tie = None
-    if tie_keys is not None:
-        pairs = [streams.words(tie_keys, number, slot) for slot in range(-(-k // 2))]
+    if keys.ties is not None:
+        pairs = [streams.words(keys.ties, number, slot) for slot in range(-(-k // 2))]
         tie = jnp.stack([word for pair in pairs for word in pair][:k], axis=1)
     return Arrival(
-        task_type=(mark // tables.span).astype(tables.type_dtype),
-        hold=(mark % tables.span + (tables.shortest + 1)).astype(tables.hold_dtype),
-        gap=alias.draw(tables.gap, word[1]).astype(tables.hold_dtype),
+        task_type=(mark // law.span).astype(law.type_dtype),
+        hold=(mark % law.span + (law.shortest + 1)).astype(law.hold_dtype),
+        gap=alias.draw(law.gap, word[1]).astype(law.hold_dtype),
         tie=tie,
     )
 
@@ -145,13 +183,33 @@ def init(tables: ArrivalTables, policies: PolicyTables, replicas: int) -> tuple:
     return tuple(empty(table) for table in (policies.order, policies.even, policies.tier, policies.level))
 
 
-def step(state: tuple, arrival: Arrival, policies: PolicyTables, k: int) -> tuple[tuple, tuple]:
+def no_counts(tables: ArrivalTables, state: tuple, replicas: int) -> Counts:
+    """Returns zeros, on the host, where they take no memory before they are copied."""
+    num_types = tables.num_types
+    served = tuple(
+        None if s is None else np.zeros((*s.shape[:-2], num_types, s.shape[-2], replicas), np.int32) for s in state
+    )
+    return Counts(served, np.zeros((num_types, replicas), np.int32))
+
+
+def count(counts: Counts, numbers, arrivals: Arrival, slots, tables: LossTables) -> Counts:
+    """Adds those arrivals of a block, whose length is a multiple of `tally.WORD`, that are inside the window."""
+    counted = (numbers >= tables.window[0]) & (numbers < tables.window[1])
+    nothing = jnp.asarray(tables.arrivals.num_types, arrivals.task_type.dtype)
+    task_type = jnp.where(counted[:, None], arrivals.task_type, nothing)
+    arrived, served = tally.tally(counts.arrived, counts.served, task_type, slots)
+    return Counts(served, arrived)
+
+
+def step(state: tuple, arrival: Arrival, tables: LossTables) -> tuple[tuple, tuple]:
     """Advances every policy and replica by one arrival.
 
     Returns:
       The new state, and per group the slots taken, (k, [P,] B): ranks for `order`, server numbers for the others, all
       `nobody` where the task was lost.
     """
+
+    policies, k = tables.policies, tables.arrivals.servers_per_task
 
     def ranked(free):
         return first_in_order(of_type(policies.order), free, k)

@@ -63,6 +63,13 @@ class Keys(NamedTuple):
     ties: jax.Array | np.ndarray
 
 
+class Moment(NamedTuple):
+    """One step: its uint32 number, and the keys of what is drawn on its way."""
+
+    now: jax.Array
+    keys: Keys
+
+
 class State(NamedTuple):
     """Counts at the start of a step.
 
@@ -142,12 +149,30 @@ def filled(tables: ScaledTables, x, replicas: int) -> State:
     )
 
 
-def step(state: State, counts: Counts, now, tables: ScaledTables, keys: Keys) -> tuple[State, Counts]:
-    """Advances every replica by step number `now` (uint32): copies return, then the step's tasks are served in turn.
+def no_counts(tables: ScaledTables, replicas: int) -> Counts:
+    """Returns zeros."""
+    num_types, num_servers = tables.tier.shape
+    per_type = jnp.zeros((num_types, replicas), jnp.int32)
+    return Counts(jnp.zeros((num_types, num_servers, replicas), jnp.int32), per_type, per_type)
+
+
+def draw(tables: ScaledTables, keys: Keys, numbers) -> Moment:
+    """Draws nothing yet: how much is drawn in a step depends on how many tasks it brings."""
+    return Moment(numbers, jax.tree.map(lambda key: key[None], keys))
+
+
+def count(counts: Counts, numbers, moments: Moment, seen: Counts, tables: ScaledTables) -> Counts:
+    """Adds what happened in one step."""
+    return jax.tree.map(lambda total, part: total + part[0], counts, seen)
+
+
+def step(state: State, moment: Moment, tables: ScaledTables) -> tuple[State, Counts]:
+    """Advances every replica by one step: copies return, then the step's tasks are served in turn.
 
     Shapes as in `State` and `Counts`: R server types, V task types, B replicas. Returns the state at the start of the next
-    step and the counts with this step's tasks added (Lag, Definition 4.1; allocation as in Appendix A).
+    step and what happened in this one (Lag, Definition 4.1; allocation as in Appendix A).
     """
+    now, keys = moment
     ring = state.returning.shape[0]
     slot_now = (now % jnp.uint32(ring)).astype(jnp.int32)
     free = state.free + state.returning[slot_now]
@@ -178,7 +203,7 @@ def step(state: State, counts: Counts, now, tables: ScaledTables, keys: Keys) ->
         return free - given, unseen - found, pool - sample, returning, counts, position + gap, turn + 1
 
     first = alias.draw(tables.gap, streams.words(keys.exogenous, now, FIRST)[0])
-    carry = (free, free, pool, returning, counts, first, jnp.uint32(0))
+    carry = (free, free, pool, returning, no_counts(tables, free.shape[-1]), first, jnp.uint32(0))
     carry = lax.while_loop(lambda c: jnp.any(c[5] <= tables.dispatchers), serve_next, carry)
     return State(carry[0], carry[3]), carry[4]
 

@@ -8,7 +8,6 @@ from lagjax.partial_information.pair import evaluate, optimum
 from lagjax.partial_information.policies import POLICIES, Dispatching, build_policies, from_index
 from lagjax.partial_information.seen import seen_optimum, seen_states, shortest_queue
 from lagjax.partial_information.simulate import Rewards, simulate_dispatching
-from lagjax.partial_information.study import compare_dispatching, rows
 from lagjax.partial_information.subsidy import Indexability, Passive, indexability, subsidised, thresholds
 from lagjax.partial_information.system import System, make_system
 
@@ -26,13 +25,11 @@ __all__ = [
     "arms_of",
     "build_policies",
     "closed_form",
-    "compare_dispatching",
     "evaluate",
     "from_index",
     "indexability",
     "make_system",
     "optimum",
-    "rows",
     "seen_optimum",
     "seen_states",
     "shortest_queue",

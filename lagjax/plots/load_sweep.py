@@ -35,11 +35,15 @@ def draw_rewards(axes, data: xr.Dataset, instance: str) -> None:
     for key, label, dash in BOUNDS:
         if one[key].isnull().all():
             continue
-        axes.plot(one["load"].values, one[key], color="black", linestyle=dash, linewidth=1.2, label=label)
+        axes.plot(one.offered_load.values, one[key], color="black", linestyle=dash, linewidth=1.2, label=label)
     for policy, style in _styles(data):
         of = one.sel(policy=policy)
         axes.errorbar(
-            one["load"].values, of.reward_per_step, yerr=np.nan_to_num(of.reward_ci95), label=plain(policy), **style
+            one.offered_load.values,
+            of.reward_per_step,
+            yerr=np.nan_to_num(of.reward_ci95),
+            label=plain(policy),
+            **style,
         )
     axes.set(ylabel="reward per step", ylim=(0, None))
     _finish(axes)
@@ -55,13 +59,15 @@ def draw_percents(axes, data: xr.Dataset, instance: str) -> None:
     for policy, style in _styles(data):
         of = one.sel(policy=policy)
         interval = np.nan_to_num(of.percent_ci95)
-        axes.errorbar(one["load"].values, of.percent_of_occ_ub, yerr=interval, capsize=2, label=plain(policy), **style)
+        axes.errorbar(
+            one.offered_load.values, of.percent_of_occ_ub, yerr=interval, capsize=2, label=plain(policy), **style
+        )
     axes.set(ylabel="reward, % of OCC-UB")
     _finish(axes)
 
 
 def _run(data, instance):
-    return data.sel(instance=instance).dropna("load", subset=["occ_ub"])
+    return data.sel(instance=instance).dropna("offered_load", subset=["occ_ub"])
 
 
 def _styles(data):

@@ -13,7 +13,7 @@ from lagjax.runs.cluster import over_dask
 from lagjax.runs.folder import INSIDE, Folder, find_folder, open_folder
 from lagjax.runs.job import NOWHERE, Job, Watch
 from lagjax.runs.progress import Meter, lines
-from lagjax.runs.record import Record, digest, pack, unpack
+from lagjax.runs.record import Record, digest
 from lagjax.runs.running import ATTEMPTS, Failure, Running, attempted
 from lagjax.runs.solving import saying
 
@@ -55,7 +55,7 @@ def execute(jobs: Sequence[Job], configuration: dict, running: Running) -> list[
         for job in jobs if team.processes > 1 else ():
             if job.name not in pending:  # only process 0 has read it
                 mine = results.get(job.name)
-                results[job.name] = unpack(team.gather(functools.partial(_packed, mine))[0])
+                results[job.name] = team.gather(functools.partial(lambda record: record or Record({}, {}), mine))[0]
         if team.process != 0 and running.out is not None:
             folder = find_folder(running.out / INSIDE, digest(configuration))
         views = list(running.views) if team.process == 0 else []
@@ -82,10 +82,6 @@ def execute(jobs: Sequence[Job], configuration: dict, running: Running) -> list[
             f"others are kept in {running.out}; the same command tries these again"
         )
     return [results[job.name] for job in jobs]
-
-
-def _packed(record):
-    return b"" if record is None else pack(record)
 
 
 def _outcomes(jobs, folder, running, meter) -> Iterator[tuple[Job, Record | Failure]]:

@@ -31,7 +31,7 @@ class _Nowhere:
 NOWHERE = _Nowhere()
 
 
-def alone(work: Callable[[], bytes]) -> list[bytes]:
+def alone(work: Callable[[], Record]) -> list[Record]:
     """What a job's share gives where there is one process."""
     return [work()]
 
@@ -44,7 +44,7 @@ class Watch(NamedTuple):
       checkpoint: where the job keeps how far it came.
       memory: bytes that its arrays may take together, or None for what the device has.
       process, processes: which share of the job this process does, of how many.
-      gather: does this process's share and returns the bytes of all shares, in order.
+      gather: does this process's share and returns those of all, in order.
     """
 
     progress: Callable[[float], object] = lambda done: None
@@ -52,7 +52,7 @@ class Watch(NamedTuple):
     memory: int | None = None
     process: int = 0
     processes: int = 1
-    gather: Callable[[Callable[[], bytes]], list[bytes]] = alone
+    gather: Callable[[Callable[[], Record]], list[Record]] = alone
 
 
 class Job(NamedTuple):

@@ -57,20 +57,23 @@ def out_of_memory(error: Exception) -> bool:
     return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and "RESOURCE_EXHAUSTED" in str(error))
 
 
-def pieces(first: int, last: int, most: int, run: Callable[[int, int], object], group: int = 1) -> Iterator[object]:
+def pieces(
+    first: int, last: int, most: int, run: Callable[[int, int], object], group: int = 1, opening: int = 0
+) -> Iterator[object]:
     """Yields run(start, count) for consecutive pieces of the range, with at most `most` in one.
 
-    Pieces are multiples of `group` where they can be. After an out-of-memory error the piece is half as large, and so are
-    those after it.
+    Pieces are multiples of `group` where they can be, and the first one has `opening`, if that is given. After an out-of-memory
+    error the piece is half as large, and so are those after it.
 
     Raises:
       MemoryError: a single one found no room.
     """
     most, start = max(1, most), first
     while start < last:
-        count = min(most, last - start)
-        if group < count < last - start:
+        count = opening or min(most, last - start)
+        if not opening and group < count < last - start:
             count -= count % group
+        opening = 0
         try:
             done = run(start, count)
         except Exception as error:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-_MAGIC = b"lagjax record 1\n"
+_MAGIC = b"lagjax record 2\n"
 _DIGEST = 64  # hexadecimal digits of SHA-256
 
 

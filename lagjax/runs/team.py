@@ -14,6 +14,7 @@ import numpy as np
 
 from lagjax.errors import InputError, RunError
 from lagjax.runs.job import alone
+from lagjax.runs.record import Record, pack, unpack
 
 
 class Team(NamedTuple):
@@ -25,7 +26,7 @@ class Team(NamedTuple):
 
     process: int
     processes: int
-    gather: Callable[[Callable[[], bytes]], list[bytes]]
+    gather: Callable[[Callable[[], Record]], list[Record]]
     lead: Callable[[Callable[[], Any]], Any]
 
 
@@ -79,11 +80,11 @@ def joined() -> Team:
         return [rows[i, :size].tobytes() for i, size in enumerate(sizes)]
 
     def gather(work):
-        done = every(_tried(work))
+        done = every(_tried(lambda: pack(work())))
         for process, data in enumerate(done):
             if data[:1] == b"!":
                 raise RunError(f"process {process}: {data[1:].decode()}")
-        return [data[1:] for data in done]
+        return [unpack(data[1:]) for data in done]
 
     def lead(work):
         mine = _tried(lambda: json.dumps(work()).encode()) if jax.process_index() == 0 else b""

@@ -10,7 +10,9 @@ import pytest
 
 from lagjax import gallery, solve_occ
 from lagjax.cli.inputs import default_loads, loads_of
-from lagjax.results import ROW_KEYS, load, write_whole
+from lagjax.runs.files import write_whole
+from lagjax.studies.dataset import load
+from lagjax.studies.show_sweep import ROW_KEYS
 
 SMALL = ("--steps", "2000", "--replicas", "16")
 
@@ -34,7 +36,7 @@ def test_sweep_writes_table_plot_and_dataset(lagjax, tmp_path):
     assert (folder / "specialist.png").read_bytes().startswith(b"\x89PNG")
     assert (folder / "table.txt").read_text() == out
     data = load(folder / "sweep.nc")
-    assert data.sizes["load"] == 2 and data.sizes["replica"] == 16
+    assert data.sizes["offered_load"] == 2 and data.sizes["replica"] == 16
     assert "90.6 (" in out  # the published LAG cell at load 0.7
     assert "results" in err and "arrivals" not in err  # no progress bar in a pipe
 

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from lagjax.results import load
+from lagjax.studies.dataset import load
 
 SMALL = ("--servers", "20", "--time", "4", "--warmup", "1", "--replicas", "128", "--horizon", "1")
 

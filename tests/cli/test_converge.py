@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from lagjax import gallery, make_instance
-from lagjax.converge import ROW_KEYS, Size, converge, rows, sizes_of
 from lagjax.errors import InputError
-from lagjax.results import load
+from lagjax.studies.convergence import Size, converge, sizes_of
+from lagjax.studies.dataset import load
+from lagjax.studies.show_converge import ROW_KEYS, rows
 
 SMALL = ("--steps", "20", "--replicas", "4")
 

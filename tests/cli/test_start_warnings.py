@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from lagjax import cells, scaled_cells
 from lagjax.stats import NOT_STATIONARY
+from lagjax.studies import load_cells, size_cells
 
 FORCED = {
     "compat": ("--servers", 2, "--graph", "complete", "--load", 0.95, "--time", 20, "--warmup", 0, "--replicas", 128,
@@ -25,8 +25,8 @@ FORCED = {
 @pytest.mark.parametrize("command", FORCED)
 def test_a_start_that_decides_is_named(command, lagjax, monkeypatch):
     """Short runs from far away, those of sweep and converge without their warm-up: drifts of five standard errors and more."""
-    monkeypatch.setattr(scaled_cells, "_warmup", lambda instance, start: 0)
-    monkeypatch.setattr(cells, "arrivals_and_warmup", lambda instance, steps: (256, 0))
+    monkeypatch.setattr(size_cells, "warmup_steps", lambda instance, start: 0)
+    monkeypatch.setattr(load_cells, "arrivals_and_warmup", lambda instance, steps: (256, 0))
     code, out, err = lagjax(command, *FORCED[command], "--json", "rows.json")
     assert code == 0, err
     (warning,) = [line for line in err.splitlines() if line.startswith("warning: ")]

@@ -12,19 +12,18 @@ import queue_pairs
 from lagjax.compatibility import (
     blocks,
     complete,
-    describe,
     fixed_point,
     graph_of,
     jsq,
-    measure,
     named_policy,
     random_routing,
     starts,
-    study,
-)  # fmt: skip
+)
 from lagjax.compatibility.mean_field import TINY, levels_of, trajectory
 from lagjax.errors import InputError
 from lagjax.stats import RELAXATIONS, estimate
+from lagjax.studies import compatibility as study
+from lagjax.studies.compatibility import describe, measure
 
 SERVERS, REPLICAS = 20, 128
 SIGMAS = 5.0  # standard errors: 6e-7 for a mean of thousands of queues, one sided 3e-7

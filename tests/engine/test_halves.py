@@ -5,8 +5,8 @@ import numpy as np
 from lagjax.engine.run import simulate
 from lagjax.gallery import priority
 from lagjax.instance import make_instance
-from lagjax.measure import arrivals_and_warmup, early_sums, measure, measured, summed
 from lagjax.policies import build_policy
+from lagjax.studies.measure import arrivals_and_warmup, early_sums, measure, measured, summed
 
 
 def long_tailed():

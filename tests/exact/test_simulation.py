@@ -8,9 +8,9 @@ from lagjax.engine.run import simulate
 from lagjax.exact import evaluate, exact_blocking
 from lagjax.gallery import priority, specialist
 from lagjax.lp import occ_upper_bound
-from lagjax.measure import arrivals_and_warmup, measure
 from lagjax.policies import POLICIES, build_policy
 from lagjax.stats import estimate, percent_of_bound
+from lagjax.studies.measure import arrivals_and_warmup, measure
 
 FALSE_ALARM = 1e-6  # of this whole file
 LOADS = tuple(i / 10 for i in range(1, 9))

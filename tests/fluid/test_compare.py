@@ -8,7 +8,6 @@ import pytest
 from scipy.stats import binom
 from scipy.stats import t as student_t
 
-from lagjax.converge import sizes_of
 from lagjax.engine.scaled_run import simulate_scaled, trace_scaled
 from lagjax.errors import InputError
 from lagjax.fluid import compare, fluid_system, lp_fixed_point
@@ -19,6 +18,7 @@ from lagjax.lp import solve_occ
 from lagjax.models.scaled import whole_copies
 from lagjax.plots.fluid_gap import plot_fluid_gap
 from lagjax.policies import build_policy, make_policy
+from lagjax.studies.convergence import sizes_of
 
 FALSE_ALARM = 1e-6  # of each statistical test here
 

@@ -5,17 +5,15 @@ import pytest
 
 from lagjax import InputError
 from lagjax.loss_routing import (
-    compare_routing,
     exact_loss,
     from_index,
     least_loss,
     make_system,
     optimal_splitting,
     relaxation_bounds,
-    rows,
 )
-from lagjax.loss_routing.study import LEAST_SEEN, ROW_KEYS, needed
-from lagjax.results import load, save
+from lagjax.studies.dataset import load, save
+from lagjax.studies.routing import LEAST_SEEN, ROW_KEYS, compare_routing, needed, rows
 
 BASE = make_system([1, 2], [3, 4], [1.0, 0.8], 2.0)
 SYSTEMS = [BASE, BASE.with_arrival_rate(3.0)]

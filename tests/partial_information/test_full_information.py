@@ -11,16 +11,16 @@ from lagjax import InputError
 from lagjax.models import streams
 from lagjax.partial_information import (
     build_policies,
-    compare_dispatching,
     make_system,
     model,
     seen_optimum,
     seen_states,
     shortest_queue,
     simulate_dispatching,
-    study,
 )
 from lagjax.stats import estimate
+from lagjax.studies import dispatching
+from lagjax.studies.dispatching import compare_dispatching
 
 NAMES = {"random": "jsq", "slower": "jsq-slower", "faster": "jsq-faster"}
 FINITE = make_system([0.3, 0.8, 0.3], 3, model="finite", discount=0.9)
@@ -111,7 +111,9 @@ def test_the_oracle_is_the_best_that_sees_all_backlogs():
     np.testing.assert_allclose(best, 100 * (1 - ratio))
     np.testing.assert_allclose(data.seen_value, seen_optimum(blocking).value)
     alone = build_policies(["random"], blocking)
-    assert study._oracle(alone, np.ones(1)) is None and np.isnan(study._below(np.ones((2, 1, 3)), None)).all()
+    assert (
+        dispatching._oracle(alone, np.ones(1)) is None and np.isnan(dispatching._below(np.ones((2, 1, 3)), None)).all()
+    )
 
 
 def test_states_and_their_limit():

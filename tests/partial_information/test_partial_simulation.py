@@ -16,18 +16,17 @@ from lagjax.partial_information import (
     POLICIES,
     arms_of,
     build_policies,
-    compare_dispatching,
     evaluate,
     from_index,
     make_system,
     model,
     optimum,
-    rows,
     seen_optimum,
     simulate_dispatching,
 )
 from lagjax.partial_information.simulate import Keys, Tables, block
 from lagjax.stats import estimate
+from lagjax.studies.dispatching import compare_dispatching, rows
 
 FINITE = make_system([0.3, 0.8, 0.3], 4, model="finite", discount=0.95)
 BLOCKING = make_system([0.3, 0.8, 0.4, 0.3], 3, model="blocking", discount=0.9)

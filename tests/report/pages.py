@@ -3,14 +3,14 @@
 from lagjax.gallery import priority
 from lagjax.instance import make_instance
 from lagjax.policies import from_priorities
-from lagjax.sweep import sweep
+from lagjax.studies.load_sweep import sweep
 
 NAME = 'a<b>&"quoted" $x$ of-a-rather-long-system-name_without_any_break_in_it'
 
 
 def finished(out):
     """A small sweep of a gallery instance and one with an awkward name, written as the command line does."""
-    from lagjax.results import save
+    from lagjax.studies.dataset import save
 
     awkward = make_instance([[1.0, 0.4, 0.2], [0.3, 1.0, 0.1]], [0.1, 0.2, 0.7], load=0.4, name=NAME)
 

@@ -12,7 +12,7 @@ import subprocess
 import pytest
 from pages import finished
 
-from lagjax.report.study import report
+from lagjax.studies.report import report
 
 pytestmark = pytest.mark.browser
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "headless_shell")

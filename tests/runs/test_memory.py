@@ -6,7 +6,6 @@ import jax
 import numpy as np
 import pytest
 
-from lagjax import cells
 from lagjax.engine import run as engine
 from lagjax.engine.run import batch_bytes, simulate
 from lagjax.errors import InputError
@@ -14,10 +13,12 @@ from lagjax.gallery import gallery
 from lagjax.models import loss, streams
 from lagjax.models.policy_tables import policy_tables
 from lagjax.policies import build_policy
+from lagjax.runs.job import Watch
 from lagjax.runs.memory import free_bytes, out_of_memory, parse_bytes, pieces
 from lagjax.runs.record import pack
 from lagjax.runs.running import Running
-from lagjax.sweep import DEFAULT_POLICIES, sweep
+from lagjax.studies import load_cells
+from lagjax.studies.load_sweep import DEFAULT_POLICIES, sweep
 
 
 def test_sizes_in_words():
@@ -98,7 +99,7 @@ def test_a_small_budget_and_an_error_change_no_result(monkeypatch):
             raise RuntimeError("RESOURCE_EXHAUSTED: Out of memory")
         return simulate(*args, replicas=replicas, **kwargs)
 
-    monkeypatch.setattr(cells, "simulate", limited)
+    monkeypatch.setattr(load_cells, "simulate", limited)
     for room, memory, expected in (
         (99, 5 * batch_bytes(instance, policies), [4, 4, 5]),  # multiples of two devices, and the rest
         (4, None, [13, 6, 4, 4, 4, 1]),
@@ -113,8 +114,6 @@ def test_a_small_budget_and_an_error_change_no_result(monkeypatch):
 
 
 def test_equal_records_for_equal_cells():
-    task = cells.Task(gallery("priority", 0.4), ("lag",), 500, 4, 0, "canonical")
-    first, again = (cells.run_cell(task, cells.Watch()) for _ in range(2))
+    spec = load_cells.LoadSpec(gallery("priority", 0.4), ("lag",), 500, 4, 0, "canonical")
+    first, again = (load_cells.run_load(spec, Watch()) for _ in range(2))
     assert pack(first) == pack(again)
-    cell = cells.cell_of(task.instance, first)
-    assert pack(cells.record_of(cell)) == pack(first)

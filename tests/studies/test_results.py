@@ -8,12 +8,15 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from lagjax import results
 from lagjax.errors import InputError
 from lagjax.gallery import priority, specialist
 from lagjax.policies import build_policy
-from lagjax.results import ROW_KEYS, Cell, assemble, load, rows, save, write_whole
+from lagjax.runs.files import write_whole
 from lagjax.stats import estimate, percent_of_bound
+from lagjax.studies import dataset
+from lagjax.studies.cell import Cell, assemble
+from lagjax.studies.dataset import load, save
+from lagjax.studies.show_sweep import ROW_KEYS, rows
 
 RAN = [("specialist", 0.5), ("specialist", 0.8), ("priority", 0.3), ("priority", 0.8)]
 POLICIES = ["whittle", "lag", "greedy"]
@@ -22,10 +25,10 @@ POLICIES = ["whittle", "lag", "greedy"]
 def test_dimensions_keep_the_order_given(small_sweep):
     assert small_sweep.instance.values.tolist() == ["specialist", "priority"]
     assert small_sweep.policy.values.tolist() == small_sweep.than.values.tolist() == POLICIES
-    assert small_sweep["load"].values.tolist() == [0.3, 0.5, 0.8]
-    assert small_sweep.reward.dims == ("instance", "load", "policy", "replica")
-    assert small_sweep.blocked.dims == ("instance", "load", "replica")
-    assert small_sweep.assigned_priority.dims == ("load", "policy", "task_priority", "server_priority")
+    assert small_sweep.offered_load.values.tolist() == [0.3, 0.5, 0.8]
+    assert small_sweep.reward.dims == ("instance", "offered_load", "policy", "replica")
+    assert small_sweep.blocked.dims == ("instance", "offered_load", "replica")
+    assert small_sweep.assigned_priority.dims == ("offered_load", "policy", "task_priority", "server_priority")
     assert small_sweep.server_priority.values.tolist() == list(priority().servers)
     assert small_sweep.task_specialist.values.tolist() == list(specialist().tasks)
 
@@ -33,13 +36,13 @@ def test_dimensions_keep_the_order_given(small_sweep):
 def test_cells_that_did_not_run_are_nan_and_no_others(small_sweep):
     for name in ("specialist", "priority"):
         for rho in (0.3, 0.5, 0.8):
-            cell = small_sweep.sel(instance=name, load=rho).drop_dims(
+            cell = small_sweep.sel(instance=name, offered_load=rho).drop_dims(
                 [d for d in small_sweep.dims if d.endswith(("_specialist", "_priority"))]
             )
             for key, variable in cell.data_vars.items():
                 assert variable.isnull().all() if (name, rho) not in RAN else variable.notnull().all(), key
-    assert small_sweep.assigned_priority.sel(load=0.5).isnull().all()
-    assert small_sweep.assigned_priority.sel(load=[0.3, 0.8]).notnull().all()
+    assert small_sweep.assigned_priority.sel(offered_load=0.5).isnull().all()
+    assert small_sweep.assigned_priority.sel(offered_load=[0.3, 0.8]).notnull().all()
 
 
 def test_rows_have_the_agreed_keys_and_plain_values(small_sweep):
@@ -49,7 +52,7 @@ def test_rows_have_the_agreed_keys_and_plain_values(small_sweep):
     ]
     for row in table:
         assert tuple(row) == ROW_KEYS
-        cell = small_sweep.sel(instance=row["instance"], load=row["load"], policy=row["policy"])
+        cell = small_sweep.sel(instance=row["instance"], offered_load=row["load"], policy=row["policy"])
         for key in ROW_KEYS[3:]:
             expected = 48 if key == "replicas" else float(cell[key])
             assert row[key] == expected, key
@@ -86,7 +89,7 @@ def cell(instance, policies, replicas=5, seed=0, blocked=0.1):
 
 def test_every_number_of_a_cell_lands_in_its_place():
     given = cell(priority(0.5), ["greedy", "random"])
-    data = assemble([given], seed=2**63, selection="vertex").sel(instance="priority", load=0.5)
+    data = assemble([given], seed=2**63, selection="vertex").sel(instance="priority", offered_load=0.5)
     percent = percent_of_bound(given.reward, given.blocked, 3.0, 0.5)
     for key, expected in {
         "reward_per_step": estimate(given.reward).mean, "reward_ci95": estimate(given.reward).ci95,
@@ -197,7 +200,7 @@ def names_inside(path):
 
 
 def test_names_that_are_spelt_alike_stay_apart(tmp_path, monkeypatch):
-    monkeypatch.setattr(results, "file_name", lambda name: "".join(c if c.isascii() else "_" for c in name))
+    monkeypatch.setattr(dataset, "file_name", lambda name: "".join(c if c.isascii() else "_" for c in name))
     cells = [
         cell(dataclasses.replace(priority(0.5), name=name), ["greedy"], seed=i)
         for i, name in enumerate(["é", "è", "_"])
@@ -287,4 +290,4 @@ def test_a_cut_file_is_refused(small_sweep, tmp_path):
     for part in (len(whole) // 4, len(whole) // 2, len(whole) - 64):
         path.write_bytes(whole[:part])
         with pytest.raises(InputError, match="not a readable netCDF file"):
-            results.load(path)
+            load(path)

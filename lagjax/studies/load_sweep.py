@@ -8,18 +8,19 @@ from pathlib import Path
 
 import xarray as xr
 
-from lagjax.cells import Task, cell_job, cell_of, described
 from lagjax.engine.checks import MOST_REPLICAS, whole_number
 from lagjax.engine.run import check_length
 from lagjax.errors import InputError
 from lagjax.instance import Instance, as_number
 from lagjax.lp import check_selection
-from lagjax.measure import arrivals_and_warmup
 from lagjax.policies import Policy
-from lagjax.reference import check_kiid
-from lagjax.results import assemble, versions
-from lagjax.runs.execute import execute
 from lagjax.runs.running import Running
+from lagjax.studies.cell import assembled
+from lagjax.studies.kiid import check_kiid
+from lagjax.studies.load_cells import LoadSpec, described, load_job
+from lagjax.studies.measure import arrivals_and_warmup
+from lagjax.studies.published import published_among
+from lagjax.studies.study import conduct, named_apart
 from lagjax.tune import SINGLE_NAMES
 
 DEFAULT_POLICIES = ("lag", "greedy", "random", "alg-sc-lp", "whittle", "whittle-rate")
@@ -58,13 +59,14 @@ def sweep(
       seed: of all randomness, in [0, 2^64).
       selection: which LP optimum makes LAG and ALG-SC-LP; see `lagjax.lp.SELECTIONS`.
       kiid: whether OPT(KIID), which is for reference only, is solved: "always", "never" (it is NaN then), or "auto", unless it
-        would cost more than the rest; see `lagjax.reference`.
+        would cost more than the rest; see `lagjax.studies.kiid`.
       progress: called again and again with the arrivals simulated so far, over policies and replicas, and those in all.
-      out: folder that keeps every finished cell; the same call goes on with what it finds there.
+      out: folder that keeps every finished cell, so that the same call goes on with what it finds there, and in the end what
+        `lagjax sweep` leaves: sweep.nc, the table and the pictures.
       running: where and how the cells run; see `lagjax.runs.running.Running`. No result depends on it.
 
     Returns:
-      A Dataset with dimensions instance, load, policy and replica; see `lagjax.results`.
+      A Dataset with dimensions instance, offered_load, policy and replica; see `lagjax.studies.cell.assembled`.
 
     Raises:
       InputError: an argument that cannot be used.
@@ -81,25 +83,25 @@ def sweep(
     policies = _listed("policies", policies, "policy")
     if not callable(loads):
         loads = _listed("loads", loads, "load")
-    names = [instance.name for instance in instances]
-    if len(set(names)) < len(names):
-        raise InputError(f"instances share a name ({', '.join(names)}); rename one")
-    tasks = [
-        Task(at, _named_apart(map(functools.partial(_policy, at), policies)), steps, replicas, seed, selection, kiid)
+    named_apart("instances", [instance.name for instance in instances])
+    specs = [
+        LoadSpec(
+            at, _named_apart(map(functools.partial(_policy, at), policies)), steps, replicas, seed, selection, kiid
+        )
         for instance in instances
         for at in map(instance.with_load, _distinct(loads(instance) if callable(loads) else loads))
     ]
-    running = running or Running()
-    if out is not None:
-        running = running._replace(out=Path(out))
-    if progress is not None:
-        running = running._replace(views=(*running.views, lambda status: progress(int(status.done), int(status.work))))
-    configuration = {"command": "sweep", **described(tasks), "versions": versions()}
-    for task in tasks:
-        check_length(sum(arrivals_and_warmup(task.instance, task.steps)))
-    records = execute([cell_job(task) for task in tasks], configuration, running)
-    cells = [cell_of(task.instance, record) for task, record in zip(tasks, records, strict=True)]
-    return assemble(cells, seed=seed, selection=selection)
+    for spec in specs:
+        check_length(sum(arrivals_and_warmup(spec.instance, spec.steps)))
+
+    def assemble(records):
+        data = assembled(records, seed=seed, selection=selection)
+        return data.assign_attrs(kiid=kiid, published=published_among(instances))
+
+    return conduct(
+        "sweep", [load_job(spec) for spec in specs], described(specs), assemble, out=out, running=running,
+        progress=progress,
+    )  # fmt: skip
 
 
 def _policy(instance, policy):
@@ -113,9 +115,7 @@ def _policy(instance, policy):
 
 def _named_apart(policies):
     policies = tuple(policies)
-    names = [policy if isinstance(policy, str) else policy.name for policy in policies]
-    if len(set(names)) < len(names):
-        raise InputError(f"policies share a name ({', '.join(names)}); rename one")
+    named_apart("policies", [policy if isinstance(policy, str) else policy.name for policy in policies])
     return policies
 
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+import xarray as xr
+
 from lagjax.errors import InputError
 from lagjax.instance import Instance
 from lagjax.tune import TUNED
@@ -46,3 +48,14 @@ def wants_kiid(choice: str, instance: Instance, policies: Collection[str], tasks
     interior = ITERATIONS * pairs * min(instance.num_types, instance.num_servers)
     rest = PROGRAMS * min(interior, EVALUATIONS * ROOT * pairs) + EVENT * tasks * instance.num_servers
     return any(name in SOLVED_ANYWAY for name in policies) or interior <= rest
+
+
+def kiid_note(data: xr.Dataset) -> list[str]:
+    """Says, in a line if there is something to say, of which instances OPT(KIID) was left out, and why."""
+    skipped = data.kiid_ub.isnull() & data.occ_ub.notnull()
+    names = [str(name) for name in data.instance.values if skipped.sel(instance=name).any()]
+    if not names:
+        return []
+    asked = data.attrs.get("kiid") == "never"
+    why = "as asked" if asked else "it costs more than the rest, and --kiid always solves it"
+    return [f"kiid skipped: no OPT(KIID), a line for reference, for {', '.join(names)} ({why})"]

@@ -5,14 +5,13 @@ import sys
 import pytest
 
 from lagjax import plots
-from lagjax.cli.sweep import render
 from lagjax.errors import InputError
 from lagjax.gallery import priority
 from lagjax.lp import solve_kiid
-from lagjax.reference import wants_kiid
-from lagjax.results import load, rows, save
-from lagjax.sweep import sweep
-from lagjax.tables import kiid_note
+from lagjax.studies.dataset import load, save
+from lagjax.studies.kiid import kiid_note, wants_kiid
+from lagjax.studies.load_sweep import sweep
+from lagjax.studies.show_sweep import rows, table
 
 
 class Size:
@@ -38,13 +37,13 @@ ARGUMENTS = {"loads": [0.3, 0.6], "policies": ["random"], "steps": 300, "replica
 
 
 def test_never_solves_none_and_says_so(monkeypatch, tmp_path):
-    module = sys.modules["lagjax.measure"]
+    module = sys.modules["lagjax.studies.measure"]
     monkeypatch.setattr(module, "solve_kiid", None)
     data = sweep([priority()], **ARGUMENTS, kiid="never")
     assert [row["kiid_ub"] for row in rows(data)] == [None] * 2
-    assert kiid_note(data, "never") == "kiid skipped: no OPT(KIID), a line for reference, for priority (as asked)"
-    assert "--kiid always" in kiid_note(data, "auto")
-    assert render(data, False, "never").splitlines()[-1] == kiid_note(data, "never")
+    assert kiid_note(data) == ["kiid skipped: no OPT(KIID), a line for reference, for priority (as asked)"]
+    assert "--kiid always" in kiid_note(data.assign_attrs(kiid="auto"))[0]
+    assert table(data).splitlines()[-1] == kiid_note(data)[0]
     save(data, tmp_path / "x.nc")
     assert [row["kiid_ub"] for row in rows(load(tmp_path / "x.nc"))] == [None] * 2
     figure = plots.plot_load_sweep(data, "priority")
@@ -56,7 +55,7 @@ def test_by_default_small_systems_have_it():
     assert [row["kiid_ub"] for row in rows(data)] == [
         solve_kiid(priority().with_load(at)).objective for at in (0.3, 0.6)
     ]
-    assert kiid_note(data, "auto") is None and "kiid" not in render(data, False)
+    assert kiid_note(data) == [] and "kiid" not in table(data)
 
 
 def test_only_a_choice_that_exists():

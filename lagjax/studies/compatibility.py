@@ -18,12 +18,12 @@ from lagjax.compatibility.graph import Graph, Margin, check_load
 from lagjax.compatibility.model import LEVELS
 from lagjax.compatibility.policies import ALL, Policy
 from lagjax.compatibility.queues import STATIONARY
-from lagjax.compatibility.run import Window, bundle_means, follow, most_time, trace
+from lagjax.compatibility.run import CHUNK, Window, bundle_means, follow, most_time, trace
 from lagjax.compatibility.starts import law_is_known
 from lagjax.engine.checks import whole_number
 from lagjax.engine.devices import device_name
+from lagjax.engine.loop import Watched
 from lagjax.errors import InputError
-from lagjax.results import provenance
 from lagjax.stats import (
     FALSE_ALARM,
     RELAXATIONS,
@@ -35,6 +35,7 @@ from lagjax.stats import (
     pooled_relaxation,
     told,
 )
+from lagjax.studies.dataset import provenance
 
 TIME, WARMUP = 100, 50  # least mean service times counted and dropped where the caller names none
 MOST_TIMES = 64  # times as long is simulated, at most, where the caller names no time and the start still shows
@@ -177,7 +178,7 @@ def _stationary(graph, policy, load, time, warmup, replicas, seed, progress):
             f"{counted + dropped} mean service times are more than 2^32 events a replica; use more replicas instead"
         )
     start = STATIONARY if exact else mean_field.fixed_point(policy, load, mean_field.levels_of(policy, load))
-    go_on = follow(graph, policy, load, replicas, seed, start, progress=progress)
+    go_on = follow(graph, policy, load, replicas, seed, start, watched=Watched(CHUNK, progress))
     go_on(dropped)
     longest = min(longest, max(MOST_TIMES * (TIME + WARMUP), 4 * (counted + dropped)))
     may_run_on = time is None and needed <= longest

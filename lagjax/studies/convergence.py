@@ -9,19 +9,19 @@ from pathlib import Path
 
 import xarray as xr
 
-from lagjax.cells import described_instances, described_policy
 from lagjax.engine.checks import whole_number
 from lagjax.engine.scaled_run import check_size
 from lagjax.errors import InputError
 from lagjax.instance import Instance
 from lagjax.lp import check_selection
 from lagjax.policies import Policy, build_policy
-from lagjax.reference import check_kiid
-from lagjax.results import provenance, versions
-from lagjax.runs.execute import execute
 from lagjax.runs.running import Running
-from lagjax.scaled_cells import Size, SizeTask, part_of, size_job
-from lagjax.stats import told
+from lagjax.studies.dataset import merged, provenance, worded
+from lagjax.studies.kiid import check_kiid
+from lagjax.studies.load_cells import described_instances, described_policy
+from lagjax.studies.published import published_among
+from lagjax.studies.size_cells import Size, SizeSpec, size_job
+from lagjax.studies.study import conduct, named_apart
 from lagjax.tune import TUNED
 
 DEFAULT_COPIES = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536)
@@ -89,14 +89,15 @@ def converge(
       seed: of all randomness, in [0, 2^64).
       selection: which LP optimum makes LAG, ALG-SC-LP and the warm start.
       start: "warm" (the fluid fixed point x_hat, then 3 mean service times dropped) or "empty" (10, and at least d steps).
-      kiid: whether OPT(KIID) is solved; see `lagjax.sweep.sweep`.
+      kiid: whether OPT(KIID) is solved; see `lagjax.studies.load_sweep.sweep`.
       progress: called with the cells done so far and those in all.
-      out: folder that keeps every finished cell; the same call goes on with what it finds there.
+      out: folder that keeps every finished cell, so that the same call goes on with what it finds there, and in the end what
+        `lagjax converge` leaves: converge.nc, the table and the picture.
       running: where and how the cells run; see `lagjax.runs.running.Running`. No result depends on it.
 
     Returns:
-      A Dataset with dimensions instance, size (coordinates copies and dispatchers), policy and replica; `drift` is the second
-      half of the counted steps less the first, in points: what is left of the start, with its interval. `stationary` is 1
+      A Dataset with dimensions instance, system_size (coordinates copies and dispatchers), policy and replica; `drift` is the
+      second half of the counted steps less the first, in points: what is left of the start, with its interval. `stationary` is 1
       where nothing is seen to be left of it, 0 where something is, NaN where that is not known (see `lagjax.stats.start`).
 
     Raises:
@@ -112,21 +113,19 @@ def converge(
     if not instances or not policies or not sizes:
         raise InputError("nothing to simulate; give at least one instance, one policy and one size")
     names = [instance.name for instance in instances]
-    if len(set(names)) < len(names):
-        raise InputError(f"instances share a name ({', '.join(names)}); rename one")
+    named_apart("instances", names)
     most = max(size.dispatchers for size in sizes)
     made = [[_built(p, instance, selection) for p in policies] for instance in instances]
-    tasks = [
-        SizeTask(instance, policy, size, place, steps, replicas, seed, selection, start, most, kiid)
+    specs = [
+        SizeSpec(instance, policy, size, place, steps, replicas, seed, selection, start, most, kiid)
         for instance, built in zip(instances, made, strict=True)
         for policy in built
         for place, size in enumerate(sizes)
     ]
-    for task in tasks:
-        like = build_policy("lag", task.instance, selection) if isinstance(task.policy, str) else task.policy
-        check_size(task.instance, like, *task.size, replicas)
+    for spec in specs:
+        like = build_policy("lag", spec.instance, selection) if isinstance(spec.policy, str) else spec.policy
+        check_size(spec.instance, like, *spec.size, replicas)
     configuration = {
-        "command": "converge",
         "instances": described_instances(instances),
         "policies": [
             p if isinstance(p, str) else described_policy([built[i] for built in made]) for i, p in enumerate(policies)
@@ -139,29 +138,28 @@ def converge(
         "selection": selection,
         "start": start,
         **({} if kiid == "auto" else {"kiid": kiid}),
-        "versions": versions(),
     }
-    running = running or Running(unit="cells")
-    if out is not None:
-        running = running._replace(out=Path(out))
-    if progress is not None:
-        running = running._replace(views=(*running.views, lambda status: progress(status.ended, status.jobs)))
-    records = execute([size_job(task) for task in tasks], configuration, running)
-    parts = [part_of(task, record) for task, record in zip(tasks, records, strict=True)]
-    data = xr.merge(parts, join="outer", compat="no_conflicts", combine_attrs="drop")
-    ordered = dict.fromkeys(_name(task.policy) for task in tasks)
-    data = data.sel(instance=names, policy=list(ordered))
-    data = data.assign_coords(
-        copies=("size", [s.copies for s in sizes]), dispatchers=("size", [s.dispatchers for s in sizes])
-    )
-    loads = {"start": start, "loads": {i.name: round(i.load, 9) for i in instances}}
-    devices = ", ".join(dict.fromkeys(record.head["device"] for record in records))
-    data.attrs = {
-        "title": "Reward per copy of the (m,n)-scaled system against its upper bound",
-        **provenance(seed=seed, selection=selection, device=devices),
-        "configuration": json.dumps(loads),
-    }
-    return data
+    ordered = list(dict.fromkeys(_name(spec.policy) for spec in specs))
+
+    def assemble(records):
+        data = merged(records).sel(instance=names, policy=ordered)
+        data = data.assign_coords(
+            copies=("system_size", [s.copies for s in sizes]),
+            dispatchers=("system_size", [s.dispatchers for s in sizes]),
+        )
+        loads = {"start": start, "loads": {i.name: round(i.load, 9) for i in instances}}
+        devices = ", ".join(dict.fromkeys(record.head["about"]["device"] for record in records))
+        data.attrs = {
+            "title": "Reward per copy of the (m,n)-scaled system against its upper bound",
+            **provenance(seed=seed, selection=selection, device=devices),
+            "configuration": json.dumps(loads), "kiid": kiid, "published": published_among(instances),
+        }  # fmt: skip
+        return worded(data)
+
+    return conduct(
+        "converge", [size_job(spec) for spec in specs], configuration, assemble, out=out,
+        running=running or Running(unit="cells"), progress=progress, done=lambda status: (status.ended, status.jobs),
+    )  # fmt: skip
 
 
 def _name(policy):
@@ -173,25 +171,3 @@ def _built(policy, instance, selection):
     if policy == TUNED:
         return policy
     return build_policy(policy, instance, selection) if isinstance(policy, str) else policy(instance)
-
-
-ROW_KEYS = (
-    "instance", "load", "copies", "dispatchers", "policy", "reward_per_step", "reward_ci95", "percent_of_occ_ub", "percent_ci95",
-    "blocking", "occ_ub", "occ_ub_0", "kiid_ub", "steps", "replicas", "drift", "drift_ci95", "stationary",
-    "percent_of_optimum", "percent_of_optimum_ci95", "optimal_reward", "optimal_percent_of_occ_ub",
-)  # fmt: skip
-
-
-def rows(data: xr.Dataset) -> list[dict]:
-    """Returns one dict per instance, size and policy with the keys `ROW_KEYS` and plain Python values."""
-    out = []
-    for instance in data.instance.values:
-        for policy in data.policy.values:
-            for place in range(data.sizes["size"]):
-                cell = data.sel(instance=instance, policy=policy).isel(size=place)
-                known = {"instance": str(instance), "policy": str(policy), "replicas": data.sizes["replica"]}
-                row: dict = {key: known[key] if key in known else cell[key].item() for key in ROW_KEYS}
-                row |= {key: int(row[key]) for key in ("copies", "dispatchers", "steps")}
-                row["stationary"] = told(row["stationary"])
-                out.append({key: None if value != value else value for key, value in row.items()})
-    return out

@@ -8,18 +8,17 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from lagjax import cells
 from lagjax.engine.run import Counts, simulate
 from lagjax.errors import InputError, RunError
 from lagjax.exact import optimum
 from lagjax.gallery import GALLERY, gallery, priority, specialist, unfriendly
 from lagjax.instance import make_instance
 from lagjax.lp import SolverError, occ_bound, occ_upper_bound, solve_kiid
-from lagjax.measure import DEFAULT_ARRIVALS, arrivals_and_warmup, measure
 from lagjax.policies import build_policy, from_priorities, make_policy
-from lagjax.results import rows
-from lagjax.sweep import sweep
-from lagjax.tables import percent_table
+from lagjax.studies import load_cells
+from lagjax.studies.load_sweep import sweep
+from lagjax.studies.measure import DEFAULT_ARRIVALS, arrivals_and_warmup, measure
+from lagjax.studies.show_sweep import percent_table, rows
 
 CELLS = [("specialist", 0.5), ("specialist", 0.8), ("priority", 0.3), ("priority", 0.8)]
 
@@ -27,7 +26,7 @@ CELLS = [("specialist", 0.5), ("specialist", 0.8), ("priority", 0.3), ("priority
 @pytest.mark.parametrize(("name", "load"), CELLS)
 def test_a_cell_is_the_simulation_and_its_bounds(name, load, small_sweep):
     """Everything in a cell, recomputed from the counts of the same seed."""
-    cell = small_sweep.sel(instance=name, load=load)
+    cell = small_sweep.sel(instance=name, offered_load=load)
     instance = gallery(name, load)
     names = ["whittle", "lag", "greedy"]
     policies = [build_policy(p, instance) for p in names]
@@ -56,7 +55,7 @@ def test_a_cell_is_the_simulation_and_its_bounds(name, load, small_sweep):
 
 def test_differences_are_antisymmetric_and_paired(small_sweep):
     for name, load in CELLS:
-        cell = small_sweep.sel(instance=name, load=load)
+        cell = small_sweep.sel(instance=name, offered_load=load)
         difference = cell.difference.transpose("policy", "than").values
         interval = cell.difference_ci95.transpose("policy", "than").values
         np.testing.assert_allclose(difference, -difference.T, atol=1e-12)
@@ -69,7 +68,7 @@ def test_differences_are_antisymmetric_and_paired(small_sweep):
 @pytest.mark.parametrize("load", [0.5, 0.8])
 def test_common_arrivals_narrow_the_difference(load, small_sweep):
     """LAG against Whittle: at most two thirds of the interval of two independent runs."""
-    cell = small_sweep.sel(instance="specialist", load=load)
+    cell = small_sweep.sel(instance="specialist", offered_load=load)
     each = cell.percent_ci95.sel(policy=["lag", "whittle"])
     paired = float(cell.difference_ci95.sel(policy="lag", than="whittle"))
     assert 0 < paired < 2 / 3 * float(np.hypot(*each))
@@ -103,12 +102,12 @@ def test_users_policies_and_load_functions():
     half = {"loads": lambda i: [i.max_load / 2]}
     data = sweep([priority()], **{**SMALL, **half, "policies": ["greedy", by_score]})
     assert data.policy.values.tolist() == ["greedy", "mine"]
-    assert data["load"].values == pytest.approx([0.4375])
+    assert data.offered_load.values == pytest.approx([0.4375])
 
 
 def test_loads_are_sorted_and_counted_once():
     data = sweep([priority()], **{**SMALL, "loads": [0.5, 0.3, 0.1 + 0.2, 0.5]})
-    assert data["load"].values.tolist() == [0.3, 0.5]
+    assert data.offered_load.values.tolist() == [0.3, 0.5]
 
 
 def test_one_replica_has_no_interval():
@@ -167,7 +166,7 @@ BAD = [
 
 @pytest.mark.parametrize(("changes", "message"), BAD, ids=[m for _, m in BAD])
 def test_errors_come_before_any_simulation(changes, message, monkeypatch):
-    monkeypatch.setattr(cells, "simulate", None)
+    monkeypatch.setattr(load_cells, "simulate", None)
     arguments = {"instances": [specialist(), priority()], **SMALL, **changes}
     with pytest.raises(InputError, match=message):
         sweep(arguments.pop("instances"), **arguments)
@@ -175,7 +174,7 @@ def test_errors_come_before_any_simulation(changes, message, monkeypatch):
 
 def test_a_program_that_fails_costs_its_cell_only(monkeypatch, tmp_path):
     """Programs are solved in the turn of their cell, once: the others are kept, and a second try would fail the same way."""
-    module = sys.modules["lagjax.measure"]
+    module = sys.modules["lagjax.studies.measure"]
     tried = []
 
     def fail_late(instance, *_):
@@ -203,7 +202,7 @@ def test_no_program_is_solved_before_the_first_cell_runs(monkeypatch):
 
     for module, name in (("lagjax.policies.registry", "solve_occ"), ("lagjax.policies.registry", "solve_kiid")):
         monkeypatch.setattr(sys.modules[module], name, None)
-    monkeypatch.setattr(cells, "run_cell", stop)
+    monkeypatch.setattr(load_cells, "run_load", stop)
     with pytest.raises(ArithmeticError, match="first cell"):
         sweep([priority()], **{**SMALL, "policies": ["lag", "alg-sc-lp"]})
 
@@ -212,14 +211,14 @@ def test_results_do_not_depend_on_the_number_of_devices(monkeypatch, small_sweep
     one = jax.local_devices()[:1]
     monkeypatch.setattr(jax, "local_devices", lambda: one)
     data = sweep([priority()], loads=[0.3], policies=["whittle", "lag", "greedy"], steps=3000, replicas=48, seed=1)
-    both = small_sweep.sel(instance="priority", load=0.3)
-    np.testing.assert_array_equal(data.reward.sel(load=0.3, instance="priority"), both.reward)
+    both = small_sweep.sel(instance="priority", offered_load=0.3)
+    np.testing.assert_array_equal(data.reward.sel(offered_load=0.3, instance="priority"), both.reward)
 
 
 def test_percent_of_the_optimum_where_it_is_known():
     """Priority at load 0.5: LAG is optimal, so its interval covers 100 (fixed seed); a system too large has none."""
     data = sweep([priority()], loads=[0.5], policies=["lag", "random"], steps=20_000, replicas=64)
-    cell = data.sel(instance="priority", load=0.5)
+    cell = data.sel(instance="priority", offered_load=0.5)
     np.testing.assert_allclose(cell.optimal_reward, optimum(priority(0.5)).reward)
     np.testing.assert_allclose(cell.percent_of_optimum, 100 * cell.reward_per_step / cell.optimal_reward)
     np.testing.assert_allclose(cell.percent_of_optimum_ci95, 100 * cell.reward_ci95 / cell.optimal_reward)

@@ -18,8 +18,8 @@ from lagjax.partial_information.policies import POLICIES, Dispatching, build_pol
 from lagjax.partial_information.seen import seen_optimum, seen_states
 from lagjax.partial_information.simulate import MOST_SLOTS, simulate_dispatching
 from lagjax.partial_information.system import System
-from lagjax.results import provenance
 from lagjax.stats import Estimate, estimate, left_of_start, ratio_of_means, told
+from lagjax.studies.dataset import provenance
 
 DEFAULT_HORIZON = 1000
 DEFAULT_REPLICAS = 1024

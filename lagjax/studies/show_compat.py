@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from lagjax.compatibility.draws import LANES
 from lagjax.compatibility.model import LEVELS
 from lagjax.stats import NOT_STATIONARY
-from lagjax.tables import align
+from lagjax.studies.tables import align
 
 SYMBOLS = (
     "q_i: fraction of servers with at least i tasks, time average, ± half-width of the 95% interval; times in mean services.\n"

@@ -5,14 +5,32 @@ from __future__ import annotations
 import functools
 import json
 import math
+from collections.abc import Sequence
 from importlib.resources import files
+
+import numpy as np
+import xarray as xr
+
+from lagjax.gallery import GALLERY, gallery
+from lagjax.instance import Instance
 
 TOLERANCE = 1.5  # points: what an independent implementation of the same definitions reached on these instances
 
 
 @functools.cache
 def _numbers():
-    return json.loads(files("lagjax").joinpath("published.json").read_text(encoding="utf-8"))
+    return json.loads(files("lagjax.studies").joinpath("published.json").read_text(encoding="utf-8"))
+
+
+def published_among(instances: Sequence[Instance]) -> str:
+    """Returns, as JSON, the names of those that the paper's numbers are about: its systems, not files that share their names."""
+    known = [i.name for i in instances if i.name in GALLERY and np.array_equal(i.scores, gallery(i.name).scores)]
+    return json.dumps(known)
+
+
+def published_instances(data: xr.Dataset) -> list[str]:
+    """Returns what `published_among` found when the study was made."""
+    return json.loads(data.attrs.get("published", "[]"))
 
 
 def published_percent(instance: str, load: float, policy: str) -> float | None:

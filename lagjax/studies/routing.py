@@ -16,8 +16,8 @@ from lagjax.loss_routing.policies import POLICIES, RoutingPolicy, build_routing
 from lagjax.loss_routing.simulate import simulate_routing
 from lagjax.loss_routing.splitting import split_loss
 from lagjax.loss_routing.system import System
-from lagjax.results import provenance
 from lagjax.stats import RELAXATIONS, estimate, left_of_start, pooled_relaxation, ratio_of_means, told
+from lagjax.studies.dataset import provenance
 
 DEFAULT_ARRIVALS = 20_000
 DEFAULT_REPLICAS = 1024

@@ -7,10 +7,10 @@ from lagjax.engine.run import simulate
 from lagjax.exact import exact_blocking, optimum
 from lagjax.gallery import priority
 from lagjax.lp import occ_upper_bound
-from lagjax.measure import Sums, arrivals_and_warmup, measured, summed
 from lagjax.policies import build_policy
-from lagjax.results import assemble
-from lagjax.tables import percent_table
+from lagjax.studies.cell import assemble
+from lagjax.studies.measure import Sums, arrivals_and_warmup, measured, summed
+from lagjax.studies.show_sweep import percent_table
 
 
 def test_the_optimum_has_no_noise_and_lies_in_the_interval_of_a_policy_that_is_optimal():

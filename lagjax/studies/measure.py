@@ -14,8 +14,8 @@ from lagjax.exact import known_optimum
 from lagjax.instance import Instance
 from lagjax.lp import occ_bound, occ_upper_bound, solve_kiid
 from lagjax.policies import Policy, selection_matters
-from lagjax.results import Cell, check_served
 from lagjax.stats import left_of_start
+from lagjax.studies.cell import Cell, check_served
 
 DEFAULT_ARRIVALS = 6144  # tasks counted per replica when the caller names no number of steps
 WARMUP_SERVICES = 10  # mean service times simulated from empty and dropped, and at least d steps

@@ -1,0 +1,1 @@
+"""Studies: each a specification, cells as jobs, one Dataset, and its rows, table, pictures and sections of a report."""
