@@ -101,7 +101,7 @@ def instances_of(given: Instance | str | Iterable[Instance | str]) -> list[Insta
         made = [listed]
     wrong = [one for one in made if not isinstance(one, Instance)]
     if wrong or not made:
-        raise InputError(f"instances are {wrong[0] if wrong else given!r}; give an instance, a name or a list of them")
+        raise InputError(f"instances is {wrong[0] if wrong else given!r}; give an instance, a name or a list of them")
     names = [instance.name for instance in made]
     if len(set(names)) < len(names):
         raise InputError(f"instances share a name ({', '.join(names)}); rename one")
