@@ -21,8 +21,8 @@ from lagjax.compatibility.families import default_degree
 from lagjax.plots.compatibility import plot_compatibility
 from lagjax.runs.files import write_whole
 from lagjax.stats import estimate, ratio_of_means
-from lagjax.studies.compatibility import describe, measure
-from lagjax.studies.show_compat import comparison, legend
+from lagjax.studies.compatibility import measure
+from lagjax.studies.show_compat import comparison, describe, legend
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,8 +10,8 @@ import typer
 
 from lagjax.cli import inputs
 from lagjax.cli.naming import named_as_options
-from lagjax.cli.outputs import places, warn_of_start
-from lagjax.cli.terminal import note, progress_bar, say, use_all_cores
+from lagjax.cli.outputs import give_page, places, warn_of_start
+from lagjax.cli.terminal import note, progress_bar, use_all_cores
 from lagjax.errors import InputError
 from lagjax.given import expanded
 
@@ -88,16 +88,12 @@ def compat(
     Example: lagjax compat --servers 100,1000,10000 --graph complete,regular,ring,blocks
     """
     use_all_cores()
-    from lagjax.compatibility import certify, named_policy
+    from lagjax.compatibility import named_policy
     from lagjax.compatibility.certificate import check_epsilon
     from lagjax.compatibility.graph import check_load
     from lagjax.compatibility.queues import bundles_of
-    from lagjax.plots.compatibility import plot_compatibility
-    from lagjax.plots.pictures import keep_picture
-    from lagjax.runs.files import write_whole
-    from lagjax.studies.compatibility import check_times, dataset, describe, measure
-    from lagjax.studies.dataset import save
-    from lagjax.studies.show_compat import case_table, comparison, legend
+    from lagjax.studies.compatibility import check_times, compare_graphs
+    from lagjax.studies.show_compat import STUDY
 
     chosen = named_policy(policy, choices)
     loads = inputs.numbers("--load", load)
@@ -116,42 +112,21 @@ def compat(
         raise InputError(
             "--allow-overloaded does not go with policies that look at one server: an overloaded one fills up"
         )
-    cases = []
     with progress_bar("compat", unit="cases") as progress:
-        for each in graphs:
-            certificate = certify(each, epsilon)
-            for value in loads:
-                cases.append(
-                    measure(
-                        each, chosen, value, time=time, warmup=warmup, replicas=replicas, seed=seed, horizon=horizon,
-                        certificate=certificate, allow_overloaded=allow_overloaded,
-                    )
-                )  # fmt: skip
-                progress(len(cases), len(graphs) * len(loads))
-    described = [describe(case) for case in cases]
-    moving = [
-        f"{c['policy']} on {c['graph']} of {c['servers']} servers at load {c['load']:g}"
-        for c in described
-        if c["stationary"] is False
-    ]
-    warn_of_start(moving, "use more --time and --warmup")
-    tables = [case_table(case) for case in described] + ([comparison(described)] if len(described) > 1 else [])
-    text = "\n\n".join([*tables, legend(described)])
-    data = dataset(cases, seed=seed)
-    if folder is not None:
-        keep_picture(plot_compatibility(described), folder / "compat.png")
-        write_whole(folder / "table.txt", lambda path: Path(path).write_text(text + "\n", encoding="utf-8"))
-        save(data, folder / "compat.nc")
+        data = compare_graphs(
+            graphs, chosen, loads, time=time, warmup=warmup, replicas=replicas, seed=seed, horizon=horizon, epsilon=epsilon,
+            allow_overloaded=allow_overloaded, progress=progress, out=folder,
+        )  # fmt: skip
+    found = STUDY.rows(data)
+    warn_of_start(STUDY.moving(found), "use more --time and --warmup")
     head = {
         "command": "compat",
         "seed": seed,
         "versions": json.loads(data.attrs["versions"]),
         "device": data.attrs["device"],
     }
-    page = json.dumps(head | (described[0] if len(described) == 1 else {"cases": described}), indent=1)
-    if json_file and json_file != "-":
-        write_whole(json_file, lambda path: Path(path).write_text(page + "\n", encoding="utf-8"))
-    say(page if json_file == "-" else text)
+    page = head | (found[0] if len(found) == 1 else {"cases": found})
+    give_page(STUDY.table(data), json_file, lambda: page)
     if folder is not None:
         note(f"written: {folder}/ (compat.nc, table.txt and compat.png)")
 

@@ -59,9 +59,8 @@ def partial(
     from lagjax.partial_information import POLICIES, arms_of, make_system, whittle_indices
     from lagjax.partial_information.simulate import STARTS
     from lagjax.partial_information.system import MODELS
-    from lagjax.runs.files import write_whole
-    from lagjax.studies.dataset import save
-    from lagjax.studies.dispatching import compare_dispatching, rows
+    from lagjax.studies.dispatching import compare_dispatching
+    from lagjax.studies.show_partial import STUDY
 
     for option, value, known in (("--model", model, MODELS), ("--start", start, STARTS)):
         if value not in known:
@@ -81,55 +80,13 @@ def partial(
     with progress_bar("partial", "slots") as progress:
         data = compare_dispatching(
             system, policies=compared, horizon=horizon, start=start, replicas=replicas, seed=seed, ages=ages,
-            precision=precision, progress=progress,
+            precision=precision, progress=progress, out=out,
         )  # fmt: skip
-    found = rows(data)
-    moving = [f"average reward of {row['policy']}" for row in found if row["stationary"] is False]
-    warn_of_start(moving, "use a longer --horizon")
-    text = render(system, data, start)
+    found = STUDY.rows(data)
+    warn_of_start(STUDY.moving(found), "use a longer --horizon")
     if out is not None:
-        write_whole(out / "table.txt", lambda path: Path(path).write_text(text + "\n", encoding="utf-8"))
-        save(data, out / "partial.nc")
-        note(f"written: {out}/ (table.txt and partial.nc)")
-    give(text, json_file, "partial", data, found)
-
-
-def render(system, data, start) -> str:
-    """The table of a comparison."""
-    import numpy as np
-
-    from lagjax.studies.tables import align, said
-
-    horizon, two = int(data.horizon.values[-1]), bool(np.isfinite(data.optimal_value.item()))
-    oracle = data.attrs["oracle"]
-    lines = []
-    for policy in data.policy.values:
-        one, end = data.sel(policy=policy), data.sel(policy=policy, horizon=horizon)
-        lines.append(
-            [
-                str(policy),
-                _plus(one.discounted_reward, one.discounted_ci95),
-                _plus(one.average_reward, one.average_ci95) + said(one),
-                *([_plus(end.below_oracle, end.below_oracle_ci95)] if oracle else []),
-                *([f"{one.value.item():.6g}"] if two else []),
-            ]
-        )
-    average = system.discount == 1
-    header = ["policy", "total reward" if average else "discounted reward", "average reward"]
-    header += [f"% below {oracle}"] * bool(oracle) + ["exact average" if average else "exact, for ever"] * two
-    total = "total" if average else f"discounted (beta {system.discount:g})"
-    servers = "1 server" if system.num_servers == 1 else f"{system.num_servers} servers"
-    head = (
-        f"N = {servers}, {system.model} model, K = {system.capacity}, start {start}: jobs taken, {total} over {horizon} "
-        f"slots, and per slot in the second half (at most {system.rates.sum():g} can be served)"
-    )
-    text = f"{head}\n{align(header, lines)}"
-    kind = "average" if average else "for ever"
-    if two:
-        text += f"\noptimum of all policies that see what the dispatcher sees, {kind}: {data.optimal_value.item():.6g}"
-    if np.isfinite(data.seen_value.item()):
-        text += f"\noptimum with all backlogs seen, {kind}: {data.seen_value.item():.6g}"
-    return text
+        note(f"written: {out}/ (partial.nc, table.txt and partial.png)")
+    give(STUDY.table(data), json_file, "partial", data, found)
 
 
 def index_text(system, tables) -> str:
@@ -190,12 +147,6 @@ def _repeated(option, text):
         if len(values) > 10_000:
             raise InputError(f"{option} '{text}' stands for too many servers; give at most 256")
     return values
-
-
-def _plus(mean, half):
-    import numpy as np
-
-    return f"{mean.item():.5g}" + (f" ±{half.item():.2g}" if np.isfinite(half.item()) else "")
 
 
 def _origin(seed):

@@ -157,4 +157,10 @@ class Loop:
         return run, *jax.tree.unflatten(shape, device)
 
 
+def standing(run: Run, now: int, state) -> Pause:
+    """Where a run stands that has come to block `now` with this state, and of which nothing is counted from there on."""
+    arrays = map(np.asarray, jax.tree.leaves((state, run.counts)))
+    return Pause(now * run.block, [np.array([now, False], np.int64), *arrays])
+
+
 _OTHER = "the run to resume was of another size or kind; start it anew"

@@ -22,31 +22,42 @@ def plot_horizon(data: xr.Dataset, policies=None) -> Figure:
     """
     figure = Figure(figsize=(10, 4.2), layout="constrained")
     panels = figure.subplots(1, 2)
+    draw_reward(panels[0], data, policies)
+    draw_below(panels[1], data, policies)
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+    return figure
+
+
+def draw_reward(axes, data: xr.Dataset, policies=None) -> None:
+    """Draws discounted reward against the horizon."""
+    _draw_bands(axes, data, policies, "reward")
+    axes.set_title("discounted reward: jobs taken", fontsize=10)
+
+
+def draw_below(axes, data: xr.Dataset, policies=None) -> None:
+    """Draws the distance to the oracle against the horizon."""
     oracle = data.attrs["oracle"]
-    names = [str(p) for p in data.policy.values if policies is None or p in policies]
-    for i, name in enumerate(names):
+    _draw_bands(axes, data, policies, "below_oracle", without=oracle)
+    beside = f"below {plain(oracle)}, the best that sees all backlogs, %" if oracle else "no policy sees all backlogs"
+    axes.set_title(beside, fontsize=10)
+    axes.axhline(0, color="black", linewidth=0.8)
+    axes.set_ylim(-1, 30)  # beyond are the first slots, and who does not look
+
+
+def _draw_bands(axes, data, policies, of, without=""):
+    for i, name in enumerate(str(p) for p in data.policy.values if policies is None or p in policies):
+        if name == without:
+            continue
         colour, marker = SEVEN[i % len(SEVEN)]
         one = data.sel(policy=name)
-        for axes, mean, half in (
-            (panels[0], one.reward, one.reward_ci95),
-            (panels[1], one.below_oracle, one.below_oracle_ci95),
-        ):
-            if axes is panels[1] and name == oracle:
-                continue
-            axes.plot(one.horizon, mean, color=colour, marker=marker, markersize=4, linewidth=1.5, label=plain(name))
-            axes.fill_between(one.horizon, mean - half, mean + half, color=colour, alpha=0.25, linewidth=0)
-    panels[0].set_title("discounted reward: jobs taken", fontsize=10)
-    beside = f"below {plain(oracle)}, the best that sees all backlogs, %" if oracle else "no policy sees all backlogs"
-    panels[1].set_title(beside, fontsize=10)
-    panels[1].axhline(0, color="black", linewidth=0.8)
-    panels[1].set_ylim(-1, 30)  # beyond are the first slots, and who does not look
-    for axes in panels:
-        axes.set_xlabel("horizon, slots")
-        axes.set_xscale("log")
-        axes.grid(alpha=0.25)
-        axes.spines[["top", "right"]].set_visible(False)
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(names), frameon=False)
-    return figure
+        mean, half = one[of], one[f"{of}_ci95"]
+        axes.plot(one.horizon, mean, color=colour, marker=marker, markersize=4, linewidth=1.5, label=plain(name))
+        axes.fill_between(one.horizon, mean - half, mean + half, color=colour, alpha=0.25, linewidth=0)
+    axes.set_xlabel("horizon, slots")
+    axes.set_xscale("log")
+    axes.grid(alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
 
 
 def plot_thresholds(subsidies: Mapping[int, np.ndarray], thresholds: Mapping[int, np.ndarray]) -> Figure:

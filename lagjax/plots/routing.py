@@ -1,4 +1,4 @@
-"""Loss above the optimum against traffic, over a grid of systems."""
+"""Loss of routing policies: against the arrival rate, and above the optimum over a grid of systems."""
 
 from __future__ import annotations
 
@@ -9,6 +9,35 @@ from matplotlib.figure import Figure
 from lagjax.plots.load_sweep import STYLE, plain
 
 STYLES = [*STYLE, ("#56B4E9", "X")]
+
+
+def plot_routing(data: xr.Dataset) -> Figure:
+    """Draws the loss of every policy against the arrival rate; `data` as `lagjax.studies.routing.compare_routing` makes it."""
+    figure = Figure(figsize=(6.4, 4.4), layout="constrained")
+    axes = figure.subplots()
+    draw_losses(axes, data)
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, fontsize=9)
+    return figure
+
+
+def draw_losses(axes, data: xr.Dataset) -> None:
+    """Draws percent of jobs lost with intervals, the optimum and the lower bound."""
+    order = np.argsort(data.arrival_rate.values)
+    rate = data.arrival_rate.values[order]
+    for i, policy in enumerate(data.policy.values):
+        colour, marker = STYLES[i % len(STYLES)]
+        one = data.sel(policy=policy)
+        mean, half = (100 * values.values[order] / rate for values in (one.loss_rate, one.loss_ci95))
+        axes.errorbar(
+            rate, mean, yerr=np.nan_to_num(half), color=colour, marker=marker, markersize=5, linewidth=1.4, capsize=2,
+            label=plain(policy),
+        )  # fmt: skip
+    for values, dash, label in ((data.optimal_loss, "-", "optimum"), (data.loss_lower_bound, ":", "lower bound")):
+        if np.isfinite(values).any():
+            axes.plot(rate, 100 * values.values[order] / rate, color="black", linestyle=dash, linewidth=1, label=label)
+    axes.set(xlabel="arrivals, jobs per unit time", ylabel="jobs lost, %", ylim=(0, None))
+    axes.grid(alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
 
 
 def plot_routing_grid(data: xr.Dataset) -> Figure:

@@ -48,6 +48,17 @@ def about_of(kept: Record | None) -> Record | None:
     return Record({**kept.head["about"], "stage": kept.head["stage"]}, _named(kept.arrays, "about "))
 
 
+def stage_of(watch: Watch, first: Sequence[float]) -> list:
+    """The stage that all processes of a job have come to; the first one where nothing is kept, or where they differ."""
+
+    def mine():
+        about = about_of(watch.checkpoint.load())
+        return Record({"stage": list(first) if about is None else about.head["stage"]}, {})
+
+    stages = [record.head["stage"] for record in watch.gather(mine)]
+    return stages[0] if all(stage == stages[0] for stage in stages) else list(first)
+
+
 def batched(watch: Watch, replicas: int, prepare: Callable[[Record | None], Batch]) -> Arrays:
     """Simulates this process's share of the replicas and brings the shares of all processes together.
 

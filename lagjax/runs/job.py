@@ -54,6 +54,10 @@ class Watch(NamedTuple):
     processes: int = 1
     gather: Callable[[Callable[[], Record]], list[Record]] = alone
 
+    def within(self, behind: float, total: float) -> Watch:
+        """The watch of a part of a job whose work is 1: progress is in units of which `total` are in all and `behind` done."""
+        return self._replace(progress=lambda done: self.progress((behind + done) / total))
+
 
 class Job(NamedTuple):
     """One cell.

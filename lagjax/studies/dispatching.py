@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
 
-from lagjax.engine.checks import whole_number
+from lagjax.engine.checks import MOST_REPLICAS, whole_number
 from lagjax.engine.devices import device_name
 from lagjax.errors import InputError
 from lagjax.partial_information import pair
@@ -16,21 +19,20 @@ from lagjax.partial_information.arms import arms_of
 from lagjax.partial_information.index import PRECISION
 from lagjax.partial_information.policies import POLICIES, Dispatching, build_policies
 from lagjax.partial_information.seen import seen_optimum, seen_states
-from lagjax.partial_information.simulate import MOST_SLOTS, simulate_dispatching
+from lagjax.partial_information.simulate import MOST_SLOTS, STARTS, replica_bytes, simulate_dispatching
 from lagjax.partial_information.system import System
-from lagjax.stats import Estimate, estimate, left_of_start, ratio_of_means, told
-from lagjax.studies.dataset import provenance
+from lagjax.runs.batched import Batch, batched
+from lagjax.runs.job import Job, Watch
+from lagjax.runs.record import Record, digest
+from lagjax.runs.running import Running
+from lagjax.stats import Estimate, estimate, left_of_start, ratio_of_means
+from lagjax.studies.dataset import part_of, provenance, record_of, worded
+from lagjax.studies.study import conduct, named_apart
 
 DEFAULT_HORIZON = 1000
 DEFAULT_REPLICAS = 1024
 CURVE = 40  # horizons of a curve, at most
 MOST_SEEN = 3000  # states with all backlogs seen up to which their optimum is computed unasked: seconds
-
-ROW_KEYS = (
-    "policy", "discounted_reward", "discounted_ci95", "average_reward", "average_ci95", "below_oracle_percent",
-    "below_oracle_ci95", "value", "optimal_value", "horizon", "replicas", "oracle", "seen_value",
-    "drift", "drift_ci95", "stationary",
-)  # fmt: skip
 
 
 def compare_dispatching(
@@ -44,6 +46,8 @@ def compare_dispatching(
     ages: int | None = None,
     precision: float = PRECISION,
     progress: Callable[[int, int], object] | None = None,
+    out: str | Path | None = None,
+    running: Running | None = None,
 ) -> xr.Dataset:
     """Simulates policies on the same departures.
 
@@ -54,6 +58,8 @@ def compare_dispatching(
       start, replicas, seed: as in `simulate_dispatching`.
       ages, precision: of the beliefs and indices, as in `arms_of` and `whittle_indices`.
       progress: called with what is done and the total, in slots times policies and replicas.
+      out: folder that keeps how far the run came, and in the end what `lagjax partial` leaves.
+      running: where and how it runs; see `lagjax.runs.running.Running`. No result depends on it.
 
     Returns:
       A Dataset. Over policy: discounted_reward (the sum over the horizon, undiscounted at discount 1), average_reward (per
@@ -70,69 +76,109 @@ def compare_dispatching(
       InputError: an argument outside its range.
     """
     whole_number("horizon", horizon, 1, MOST_SLOTS)
-    names = [p if isinstance(p, str) else p.name for p in policies]
-    if len(set(names)) < len(names):
-        raise InputError(f"policies {names} repeat; name each once")
+    whole_number("replicas", replicas, 1, MOST_REPLICAS)
+    whole_number("seed", seed, 0, 2**64 - 1)
+    if start not in STARTS:
+        raise InputError(f"no start '{start}'; choose from {', '.join(STARTS)}")
+    if not policies:
+        raise InputError("no policies to simulate; give at least one")
+    named_apart("policies", [p if isinstance(p, str) else p.name for p in policies])
     named = [p for p in policies if isinstance(p, str)]
     needs = {"whittle", "myopic"} & set(named)
     made = iter(build_policies(named, system, arms_of(system, ages) if needs else None, precision))
-    built = [next(made) if isinstance(p, str) else p for p in policies]
-    half = horizon // 2
-    points = np.unique(np.geomspace(1, horizon, CURVE).round().astype(int)).tolist()
-    points = sorted({*points, half, horizon} - {0})
-    quarters = _quarters(horizon, system.num_servers)
-    done, total = 0, horizon * replicas * len(built)
+    built = tuple(next(made) if isinstance(p, str) else p for p in policies)
+    described = {
+        "rates": system.rates.tolist(), "capacity": system.capacity, "model": system.model, "discount": system.discount,
+        "arrivals": system.arrivals, "exogenous": system.exogenous.tolist(), "horizon": horizon, "start": start, "ages": ages,
+    }  # fmt: skip
+    configuration = {
+        **described, "precision": precision, "replicas": int(replicas), "seed": int(seed),
+        "policies": [p if isinstance(p, str) else {"name": p.name, "tables": _digest(p)} for p in policies],
+    }  # fmt: skip
 
-    def advance(count):
-        nonlocal done
-        done = min(done + count, total)
-        if progress is not None:
-            progress(done, total)
+    def assemble(records):
+        data, about = part_of(records[0]), records[0].head["about"]
+        data.attrs = {
+            "title": "Rewards of dispatching with partial queue information",
+            "oracle": about["oracle"],
+            **provenance(seed=seed, device=about["device"]),
+            "configuration": json.dumps(described),
+        }
+        return worded(data, "partial")
 
-    counts = simulate_dispatching(
-        system,
-        built,
-        horizons=sorted({*points, *quarters}),
-        start=start,
-        replicas=replicas,
-        seed=seed,
-        progress=advance,
+    spec = DispatchSpec(system, built, horizon, start, replicas, seed)
+    return conduct(
+        "partial", [dispatch_job(spec)], configuration, assemble, out=out, running=running, progress=progress
     )
-    left = left_of_start(*_quarter_means(counts, quarters))
-    counts = _at(counts, points)
-    before = counts.total[points.index(half)] if half else 0
-    average = estimate((counts.total[-1] - before) / (horizon - half))
-    reward = estimate(counts.discounted)
-    last = counts.discounted[-1]
-    lead = estimate(counts.discounted[:, :1] - counts.discounted)
-    oracle = _oracle(built, reward.mean[-1])
-    below = _below(counts.discounted, oracle)
-    value, best = _exact(system, built, start)
-    seen = seen_optimum(system, start=start).value if seen_states(system) <= MOST_SEEN else np.nan
-    data = xr.Dataset(
+
+
+def _digest(policy):
+    return digest(policy.rule, policy.ties, *(policy.index or ()))[:16]
+
+
+class DispatchSpec(NamedTuple):
+    """What determines the cell: the system, built policies, and the rest of a study."""
+
+    system: System
+    policies: tuple[Dispatching, ...]
+    horizon: int
+    start: str
+    replicas: int
+    seed: int
+
+
+def dispatch_job(spec: DispatchSpec) -> Job:
+    """The job of a study; its work is in slots, times policies and replicas."""
+    work = spec.horizon * len(spec.policies) * spec.replicas
+    return Job("dispatching", "dispatching", work, functools.partial(run_dispatch, spec))
+
+
+def run_dispatch(spec: DispatchSpec, watch: Watch) -> Record:
+    """Simulates all policies on the same departures and measures what they take."""
+    points = np.unique(np.geomspace(1, spec.horizon, CURVE).round().astype(int)).tolist()
+    points = sorted({*points, spec.horizon // 2, spec.horizon} - {0})
+    horizons = sorted({*points, *_quarters(spec.horizon, spec.system.num_servers)})
+
+    def piece(first, count, resume, save, progress):
+        counts = simulate_dispatching(
+            spec.system, spec.policies, horizons=horizons, start=spec.start, replicas=count, first_replica=first,
+            seed=spec.seed, progress=progress, resume=resume, save=save,
+        )  # fmt: skip
+        return {"total": counts.total, "discounted": counts.discounted}
+
+    batch = Batch(piece, replica_bytes(spec.system, spec.policies, horizons), spec.horizon * len(spec.policies))
+    counts = batched(watch, spec.replicas, lambda about: batch)
+    return _measured(spec, horizons, points, counts["total"], counts["discounted"])
+
+
+def _measured(spec, horizons, points, total, discounted) -> Record:
+    """The Dataset, from (H, P, B) sums up to H horizons; its curves have some of these as points."""
+    horizon, half = spec.horizon, spec.horizon // 2
+    left = left_of_start(*_quarter_means(total, horizons, _quarters(horizon, spec.system.num_servers)))
+    total, discounted = _at(total, horizons, points), _at(discounted, horizons, points)
+    before = total[points.index(half)] if half else 0
+    average = estimate((total[-1] - before) / (horizon - half))
+    reward = estimate(discounted)
+    lead = estimate(discounted[:, :1] - discounted)
+    oracle = _oracle(spec.policies, reward.mean[-1])
+    below = _below(discounted, oracle)
+    value, best = _exact(spec.system, spec.policies, spec.start)
+    seen = seen_optimum(spec.system, start=spec.start).value if seen_states(spec.system) <= MOST_SEEN else np.nan
+    names = [policy.name for policy in spec.policies]
+    return record_of(
         {
             "discounted_reward": ("policy", reward.mean[-1]), "discounted_ci95": ("policy", reward.ci95[-1]),
             "average_reward": ("policy", average.mean), "average_ci95": ("policy", average.ci95),
             "drift": ("policy", left.drift.mean), "drift_ci95": ("policy", left.drift.ci95),
-            "stationary": ("policy", left.stationary()), "value": ("policy", value), "optimal_value": best, "seen_value": seen,
+            "stationary": ("policy", left.stationary()), "value": ("policy", value), "optimal_value": ((), best),
+            "seen_value": ((), seen),
             "reward": (("horizon", "policy"), reward.mean), "reward_ci95": (("horizon", "policy"), reward.ci95),
             "below_oracle": (("horizon", "policy"), below.mean), "below_oracle_ci95": (("horizon", "policy"), below.ci95),
             "lead": (("horizon", "policy"), lead.mean), "lead_ci95": (("horizon", "policy"), lead.ci95),
-            "discounted": (("policy", "replica"), last),
+            "discounted": (("policy", "replica"), discounted[-1]),
         },
-        {"policy": names, "horizon": points},
+        {"policy": names, "horizon": points}, oracle="" if oracle is None else names[oracle], device=device_name(),
     )  # fmt: skip
-    configuration = {
-        "rates": system.rates.tolist(), "capacity": system.capacity, "model": system.model, "discount": system.discount,
-        "arrivals": system.arrivals, "exogenous": system.exogenous.tolist(), "horizon": horizon, "start": start, "ages": ages,
-    }  # fmt: skip
-    data.attrs = {
-        "title": "Rewards of dispatching with partial queue information",
-        "oracle": "" if oracle is None else names[oracle],
-        **provenance(seed=seed, selection="none", device=device_name()),
-        "configuration": json.dumps(configuration),
-    }
-    return data
 
 
 def _quarters(horizon, turn):
@@ -141,19 +187,16 @@ def _quarters(horizon, turn):
     return [horizon - 2 * length, horizon - length, horizon] if length else []
 
 
-def _quarter_means(counts, quarters):
+def _quarter_means(total, horizons, quarters):
     """(P, B) jobs taken per slot in the last two quarters; NaN where there are none."""
     if not quarters:
-        return np.full((2, *counts.total.shape[1:]), np.nan)
-    return np.diff(_at(counts, quarters).total, axis=0) / np.diff(quarters)[:, None, None]
+        return np.full((2, *total.shape[1:]), np.nan)
+    return np.diff(_at(total, horizons, quarters), axis=0) / np.diff(quarters)[:, None, None]
 
 
-def _at(counts, horizons):
-    """What was counted up to these horizons."""
-    places = np.searchsorted(counts.horizons, horizons)
-    return counts._replace(
-        horizons=np.array(horizons), total=counts.total[places], discounted=counts.discounted[places]
-    )
+def _at(sums, horizons, wanted):
+    """Sums up to the horizons wanted."""
+    return sums[np.searchsorted(horizons, wanted)]
 
 
 def _oracle(policies, reward) -> int | None:
@@ -179,23 +222,3 @@ def _exact(system, policies, start):
         return values, pair.optimum(system, start=start).value
     except InputError:  # too many joint beliefs: what was simulated stands by itself
         return nothing
-
-
-def rows(data: xr.Dataset) -> list[dict]:
-    """One dict per policy with the keys `ROW_KEYS` and plain Python values; None where there is none."""
-    out, horizon = [], int(data.horizon.values[-1])
-    for policy in data.policy.values:
-        cell, end = data.sel(policy=policy), data.sel(policy=policy, horizon=horizon)
-        given = {
-            "policy": str(policy), "horizon": horizon, "replicas": data.sizes["replica"],
-            "oracle": data.attrs["oracle"] or None,
-            "stationary": told(cell.stationary),
-            "below_oracle_percent": _number(end.below_oracle), "below_oracle_ci95": _number(end.below_oracle_ci95),
-        }  # fmt: skip
-        out.append({key: given[key] if key in given else _number(cell[key]) for key in ROW_KEYS})
-    return out
-
-
-def _number(value):
-    value = float(value)
-    return value if np.isfinite(value) else None

@@ -1,20 +1,67 @@
-"""Results as text."""
+"""Graphs beside their mean field as rows, tables, a picture and sections of a report."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
 
 from lagjax.compatibility.draws import LANES
 from lagjax.compatibility.model import LEVELS
-from lagjax.stats import NOT_STATIONARY
-from lagjax.studies.tables import align
+from lagjax.plots.compatibility import draw_distance, draw_excess, draw_occupancy, plot_compatibility
+from lagjax.stats import NOT_STATIONARY, estimate
+from lagjax.studies.compatibility import Case, dataset
+from lagjax.studies.dataset import plain, rows_of
+from lagjax.studies.page import Picture, Section, Table
+from lagjax.studies.study import Study
+from lagjax.studies.tables import align, said
 
+SHOWN = 1e-6  # levels below this, measured and at the fixed point, are left out
+ROW_KEYS = (
+    "graph", "servers", "types", "mean_server_degree", "policy", "load", "mean_queue_length", "mean_queue_length_ci95",
+    "fixed_point_queue_length", "mean_sojourn_time", "mean_sojourn_time_ci95", "fixed_point_sojourn_time", "drift", "drift_ci95",
+    "stationary", "queue_length_above_levels", "sup_distance", "sup_distance_ci95", "sigma", "epsilon", "bad_types_at_least",
+    "bad_types_at_most", "subcriticality_margin", "overloaded_servers", "time", "warmup", "replicas", "events",
+)  # fmt: skip
 SYMBOLS = (
     "q_i: fraction of servers with at least i tasks, time average, ± half-width of the 95% interval; times in mean services.\n"
     "sigma: singular value of the graph; bad types: bounds of the worst fraction of types whose share of some set of servers is\n"
     "off by epsilon. margin: 1 less the largest load of a server under random routing."
 )
 DISTANCE = "sup-distance: largest distance of an occupancy from the ODE's if half the servers, side by side, first hold 4 tasks."
+
+
+def rows(data: xr.Dataset) -> list[dict]:
+    """One dict of plain values for each case, with its levels, one dict each, as "rows"."""
+    found = rows_of(data, ("case",), ROW_KEYS, lambda cell: {"load": cell.offered_load})
+    return [row | {"rows": _level_rows(data.isel(case=place))} for place, row in enumerate(found)]
+
+
+def _level_rows(cell):
+    occupancy = estimate(cell.occupancy.values)
+    fixed = cell.fixed_point.values
+    reach = max(1, int(np.sum(np.maximum(occupancy.mean, fixed) >= SHOWN)))
+    columns = {
+        "level": cell.level.values,
+        "occupancy": occupancy.mean,
+        "occupancy_ci95": occupancy.ci95,
+        "fixed_point": fixed,
+    }
+    return [{key: plain(key, values[i]) for key, values in columns.items()} for i in range(reach)]
+
+
+def describe(case: Case) -> dict:
+    """Returns plain values of a measured case: the row of its Dataset."""
+    return rows(dataset([case], seed=0))[0]
+
+
+def table(data: xr.Dataset) -> str:
+    """The table of every case, and one line for each where there are several."""
+    cases = rows(data)
+    tables = [case_table(case) for case in cases] + ([comparison(cases)] if len(cases) > 1 else [])
+    return "\n\n".join([*tables, legend(cases)])
 
 
 def legend(cases: Sequence[dict]) -> str:
@@ -29,19 +76,22 @@ def legend(cases: Sequence[dict]) -> str:
 
 def case_table(case: dict) -> str:
     """Returns the occupancies of one described case beside the fixed point."""
+    return "\n".join([_title(case), align(*_levels(case)), *_figures(case)])
+
+
+def _title(case):
+    return f"{case['graph']}, {case['servers']} servers, {case['types']} types, {case['policy']}, load {case['load']:g}"
+
+
+def _levels(case):
     lines = [
         [
-            str(row["level"]),
-            _with(row["occupancy"], row["occupancy_ci95"]),
-            _number(row["fixed_point"]),
+            str(row["level"]), _with(row["occupancy"], row["occupancy_ci95"]), _number(row["fixed_point"]),
             f"{row['occupancy'] - row['fixed_point']:+.2g}",
         ]
         for row in case["rows"]
-    ]
-    title = (
-        f"{case['graph']}, {case['servers']} servers, {case['types']} types, {case['policy']}, load {case['load']:g}"
-    )
-    return "\n".join([title, align(["i", "q_i", "fixed point", "difference"], lines), *_figures(case)])
+    ]  # fmt: skip
+    return ["i", "q_i", "fixed point", "difference"], lines
 
 
 def _figures(case):
@@ -71,6 +121,10 @@ def _figures(case):
 
 def comparison(cases: Sequence[dict]) -> str:
     """Returns one line per described case."""
+    return align(*_compared(cases))
+
+
+def _compared(cases):
     header = [
         "graph", "servers", "load", "policy", "degree", "sigma", "bad types %", "q_1", "q_2", "q_3", "queue length",
         "fixed point", "sup-distance",
@@ -87,12 +141,11 @@ def comparison(cases: Sequence[dict]) -> str:
                 "-" if case["sup_distance"] is None else _with(case["sup_distance"], case["sup_distance_ci95"]),
             ]
         )  # fmt: skip
-    return align(header, lines)
+    return header, lines
 
 
 def _queue_length(case):
-    said = "" if case["stationary"] is not False else f" ({NOT_STATIONARY})"
-    return _with(case["mean_queue_length"], case["mean_queue_length_ci95"]) + said
+    return _with(case["mean_queue_length"], case["mean_queue_length_ci95"]) + said(case)
 
 
 def _percent(share):
@@ -105,3 +158,34 @@ def _number(value):
 
 def _with(mean, half):
     return _number(mean) + ("" if half is None else f" ±{half:.1g}")
+
+
+def lead(data: xr.Dataset) -> str:
+    """What was simulated."""
+    graphs, policies = (", ".join(dict.fromkeys(map(str, data[name].values))) for name in ("graph", "policy"))
+    return (
+        f"Graphs: {graphs}. Policies: {policies}. {int(data.replicas.values[0]):,} replicas, seed {data.attrs['seed']}."
+    )
+
+
+def sections(data: xr.Dataset):
+    """One for all, with the pictures, and one for each case."""
+    cases = rows(data)
+    drawn = [(draw_occupancy, "Fraction of servers by level, and the fixed point")]
+    drawn += [(draw_excess, "Mean queue length over the fixed point's against the number of servers")]
+    if any(case["sup_distance"] is not None for case in cases):
+        drawn += [(draw_distance, "Largest distance from the ODE against the number of servers")]
+    pictures = [Picture(functools.partial(draw, cases=cases), says) for draw, says in drawn]
+    yield Section(
+        "All cases", pictures=pictures, tables=[Table("One line per case", *_compared(cases))], note=legend(cases)
+    )
+    for case in cases:
+        yield Section(_title(case), says=list(_figures(case)), tables=[Table("Occupancy by level", *_levels(case))])
+
+
+STUDY = Study(
+    "compat", rows, table, lambda data: {"compat": plot_compatibility(rows(data))}, lead, sections, lambda found: [
+        f"{c['policy']} on {c['graph']} of {c['servers']} servers at load {c['load']:g}"
+        for c in found if c["stationary"] is False
+    ],
+)  # fmt: skip

@@ -15,7 +15,7 @@ from lagjax.fluid.fixed_point import lp_fixed_point
 from lagjax.instance import Instance
 from lagjax.lp import occ_bound, occ_upper_bound, solve_kiid, solve_occ
 from lagjax.policies import Policy
-from lagjax.runs.batched import Batch, about_of, batched
+from lagjax.runs.batched import Batch, batched, stage_of
 from lagjax.runs.job import Job, Watch
 from lagjax.runs.record import Record
 from lagjax.stats import estimate, left_of_start, percent_of_bound, ratio_of_means
@@ -95,7 +95,7 @@ def size_job(spec: SizeSpec) -> Job:
 def run_size(spec: SizeSpec, watch: Watch) -> Record:
     """Simulates with as many steps, and as much warm-up, as the cell asks for, and measures."""
     made: list[tuple] = []  # the policy and the start, once
-    plan = _plan(spec, watch)
+    plan = Plan(*stage_of(watch, first_plan(spec)))
 
     def prepare(about):
         if not made:
@@ -107,10 +107,9 @@ def run_size(spec: SizeSpec, watch: Watch) -> Record:
         )  # fmt: skip
 
     while True:
-        total = (plan.before + plan.steps) * spec.size.dispatchers * spec.replicas
-        behind = plan.before * spec.size.dispatchers * spec.replicas
-        moved = watch._replace(progress=functools.partial(_part_done, watch, behind, total))
-        halves = _halves(batched(moved, spec.replicas, prepare), plan.counted)
+        per_step = spec.size.dispatchers * spec.replicas
+        within = watch.within(plan.before * per_step, (plan.before + plan.steps) * per_step)
+        halves = _halves(batched(within, spec.replicas, prepare), plan.counted)
         policy = made[0][0]
         point, reward = _measured(spec, policy, halves, plan)
         if plan.again and abs(point["drift"]) > SETTLED * point["drift_ci95"]:
@@ -127,24 +126,11 @@ def run_size(spec: SizeSpec, watch: Watch) -> Record:
     return record_of(variables, coordinates, notes=list(policy.notes), device=device_name())
 
 
-def _part_done(watch, behind, total, done):
-    watch.progress((behind + done) / total)
-
-
-def _plan(spec, watch) -> Plan:
-    """Where the cell stands: the run that all processes have come to, or the first one."""
-
-    def mine():
-        about = about_of(watch.checkpoint.load())
-        if about is not None:
-            return Record({"plan": about.head["stage"]}, {})
-        tasks_per_step = spec.replicas * spec.size.dispatchers * spec.instance.total_rate
-        counted = spec.steps or max(LEAST_STEPS, math.ceil(PILOT_TASKS / tasks_per_step))
-        again = MOST_RESIZES if spec.steps is None else 0
-        return Record({"plan": Plan(counted, warmup_steps(spec.instance, spec.start), again)}, {})
-
-    plans = [Plan(*record.head["plan"]) for record in watch.gather(mine)]
-    return max(plans, key=lambda plan: plan.again)
+def first_plan(spec: SizeSpec) -> Plan:
+    """The pilot, or the one run of a given number of steps."""
+    tasks_per_step = spec.replicas * spec.size.dispatchers * spec.instance.total_rate
+    counted = spec.steps or max(LEAST_STEPS, math.ceil(PILOT_TASKS / tasks_per_step))
+    return Plan(counted, warmup_steps(spec.instance, spec.start), MOST_RESIZES if spec.steps is None else 0)
 
 
 def warmup_steps(instance: Instance, start: str) -> int:

@@ -40,4 +40,4 @@ def said(cell) -> str:
       cell: of a Dataset, or a row.
     """
     known = cell.get("stationary")  # older files have none
-    return f" ({NOT_STATIONARY})" if known is not None and not isinstance(known, str) and float(known) == 0 else ""
+    return f" ({NOT_STATIONARY})" if known is not None and float(known) == 0 else ""

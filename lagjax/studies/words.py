@@ -8,8 +8,8 @@ INTERVAL = "_ci95"
 # Numbers that rows have without a decimal point.
 WHOLE = frozenset(
     {
-        "copies", "dispatchers", "events", "horizon", "overloaded_servers", "replicas", "servers", "states", "steps", "time",
-        "types", "warmup",
+        "copies", "dispatchers", "events", "horizon", "level", "overloaded_servers", "replicas", "servers", "states",
+        "steps", "time", "types", "warmup",
     }
 )  # fmt: skip
 

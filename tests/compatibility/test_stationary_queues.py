@@ -23,7 +23,8 @@ from lagjax.compatibility.mean_field import TINY, levels_of, trajectory
 from lagjax.errors import InputError
 from lagjax.stats import RELAXATIONS, estimate
 from lagjax.studies import compatibility as study
-from lagjax.studies.compatibility import describe, measure
+from lagjax.studies.compatibility import measure
+from lagjax.studies.show_compat import describe
 
 SERVERS, REPLICAS = 20, 128
 SIGMAS = 5.0  # standard errors: 6e-7 for a mean of thousands of queues, one sided 3e-7

@@ -13,7 +13,8 @@ from lagjax.loss_routing import (
     relaxation_bounds,
 )
 from lagjax.studies.dataset import load, save
-from lagjax.studies.routing import LEAST_SEEN, ROW_KEYS, compare_routing, needed, rows
+from lagjax.studies.routing import LEAST_SEEN, compare_routing, needed
+from lagjax.studies.show_route import ROW_KEYS, rows
 
 BASE = make_system([1, 2], [3, 4], [1.0, 0.8], 2.0)
 SYSTEMS = [BASE, BASE.with_arrival_rate(3.0)]
@@ -102,5 +103,5 @@ def test_progress_and_faults():
     assert set(total) == {800} and list(done) == sorted(done) and 0 < done[-1] <= 800
     with pytest.raises(InputError, match="repeat or are missing"):
         compare_routing([BASE, BASE], arrivals=100)
-    with pytest.raises(InputError, match="repeat"):
+    with pytest.raises(InputError, match="share a name"):
         compare_routing([BASE], policies=[mine, mine], arrivals=100)

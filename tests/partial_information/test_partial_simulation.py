@@ -26,7 +26,8 @@ from lagjax.partial_information import (
 )
 from lagjax.partial_information.simulate import Keys, Tables, block
 from lagjax.stats import estimate
-from lagjax.studies.dispatching import compare_dispatching, rows
+from lagjax.studies.dispatching import compare_dispatching
+from lagjax.studies.show_partial import rows
 
 FINITE = make_system([0.3, 0.8, 0.3], 4, model="finite", discount=0.95)
 BLOCKING = make_system([0.3, 0.8, 0.4, 0.3], 3, model="blocking", discount=0.9)

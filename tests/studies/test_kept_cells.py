@@ -13,6 +13,7 @@ from lagjax.exact import known_optimum
 from lagjax.gallery import priority
 from lagjax.instance import make_instance
 from lagjax.policies import build_policy
+from lagjax.runs.batched import stage_of
 from lagjax.runs.job import Watch, share
 from lagjax.runs.record import pack
 from lagjax.studies import load_cells, size_cells
@@ -150,10 +151,9 @@ def test_finished_pieces_outlive_a_smaller_budget(monkeypatch):
     assert tried[:2] == [(0, 6, True), (0, 2, False)] and sum(count for _, count, _ in tried[1:]) == 6
 
 
-def test_processes_that_came_to_different_runs_go_on_with_the_earlier_one():
+def test_processes_that_came_to_different_runs_begin_with_the_first_one():
     """One was killed after it had kept its place in a second run, the other one before."""
-    spec = SIZE._replace(steps=None)
-    ahead, behind = Plan(900, 20, 4, 60), Plan(40, 20, 5)
+    first, ahead, behind = Plan(30, 20, 5), Plan(900, 20, 3, 60), Plan(40, 20, 4)
 
     class Place:
         def __init__(self, plan):
@@ -163,9 +163,10 @@ def test_processes_that_came_to_different_runs_go_on_with_the_earlier_one():
             head = {"about": {}, "stage": list(self.plan)}
             return size_cells.Record(head, {})
 
-    for mine, other in ((ahead, behind), (behind, ahead)):
-        both = Watch(checkpoint=Place(mine), gather=lambda work, o=other: [work(), size_cells.Record({"plan": o}, {})])
-        assert size_cells._plan(spec, both) == behind
+    for mine, other, common in ((ahead, behind, first), (behind, ahead, first), (ahead, ahead, ahead)):
+        record = size_cells.Record({"stage": list(other)}, {})
+        both = Watch(checkpoint=Place(mine), gather=lambda work, other=record: [work(), other])
+        assert Plan(*stage_of(both, first)) == common
 
 
 def test_a_size_loses_tasks_lost_over_tasks_that_came():
