@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from lagjax.cli import inputs
+from lagjax.cli import inputs, options
 from lagjax.cli.outputs import places
 from lagjax.cli.solving import solving_line
 from lagjax.cli.terminal import note, progress_bar, say, use_all_cores
@@ -18,7 +18,7 @@ from lagjax.policies import POLICIES
 DEFAULT_FOLDER = Path("lagjax-fluid")
 
 
-@inputs.takes_files
+@options.takes("files", options.FileOptions)
 def fluid(
     name: Annotated[
         str | None,
@@ -32,9 +32,9 @@ def fluid(
     steps: Annotated[
         int | None, typer.Option(help="Steps of each. [default: as many as the spectrum asks for, up to 100,000]")
     ] = None,
-    files: inputs.FileOptions = inputs.NO_FILES,
+    files: options.FileOptions = options.NO_FILES,
     seed: Annotated[int, typer.Option(help="Seed of the starts, and of the sampling.")] = 0,
-    selection: inputs.Selection = "canonical",
+    selection: options.Selection = "canonical",
     out: Annotated[
         Path | None,
         typer.Option(help=f"Folder for report and plot. [default: {DEFAULT_FOLDER}, unless --json is given]"),

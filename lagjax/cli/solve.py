@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
-from lagjax.cli import inputs
+from lagjax.cli import inputs, options
 from lagjax.cli.naming import named_as_options
+from lagjax.cli.options import Shown
 from lagjax.cli.outputs import give_page, places
-from lagjax.cli.running import Shown, check_shown
+from lagjax.cli.running import check_shown
 from lagjax.cli.solving import solving_line
 from lagjax.cli.terminal import note
 from lagjax.errors import InputError
@@ -21,7 +22,7 @@ NARROW = 12  # servers beside each other
 MOST_JSON = 10_000_000  # pairs that JSON holds
 
 
-@inputs.takes_files
+@options.takes("files", options.FileOptions)
 def solve(
     name: Annotated[
         str | None,
@@ -29,9 +30,9 @@ def solve(
     ] = None,
     load: Annotated[float, typer.Option(help="Load rho, in (0, 1 - k/R].")] = 0.7,
     blocking: Annotated[float, typer.Option(help="B of OCC-LP(B); 0 is the fluid limit that makes LAG's index.")] = 0.0,
-    files: inputs.FileOptions = inputs.NO_FILES,
+    files: options.FileOptions = options.NO_FILES,
     seed: Annotated[int, typer.Option(help="Seed of the sampling.")] = 0,
-    selection: inputs.Selection = "canonical",
+    selection: options.Selection = "canonical",
     method: Annotated[
         str,
         typer.Option(help="auto, interior, highs (slow, for comparison) or dual (within --gap, for large systems)."),

@@ -7,12 +7,14 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-
-from tqdm import tqdm
+from typing import TYPE_CHECKING
 
 from lagjax.cli import interrupts
 from lagjax.cli.letters import fitting
 from lagjax.errors import InputError
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
 
 
 def say(text: str) -> None:
@@ -28,6 +30,8 @@ def note(text: str) -> None:
 @contextmanager
 def progress_bar(what: str, unit: str = "arrivals") -> Iterator[Callable[[int, int], None]]:
     """Yields `update(done, total)`; a bar on a terminal, nothing in a pipe, and nothing before the first update."""
+    from tqdm import tqdm
+
     interrupts.begin_work()
     with ExitStack() as stack:
         bar = None
@@ -52,6 +56,8 @@ def text_line(place: int = 0) -> Iterator[Callable[[str], None]]:
 
     def show(text):
         nonlocal line
+        from tqdm import tqdm
+
         if text and line is None:
             line = tqdm(bar_format="{desc}", leave=False, position=place)
         if line is not None:
