@@ -138,7 +138,9 @@ def level_policy(instance: Instance) -> Policy:
     return order_by_level(share / 2 - ranks, LEVELS, notes)
 
 
-def _best_multipliers(name, worth, share, size, levels, k):
+def _best_multipliers(
+    name: str, worth: np.ndarray, share: np.ndarray, size: np.ndarray, levels: _Levels, k: int
+) -> tuple[float, np.ndarray, np.ndarray, np.ndarray, float]:
     """The certified bound, prices c (G, m) and ell (V, m) and the gap; rare levels are left out where the solver fails."""
     gap = np.inf
     for rarest in RAREST:
@@ -158,7 +160,7 @@ def _best_multipliers(name, worth, share, size, levels, k):
     )
 
 
-def _levels(most, rate, finish):
+def _levels(most: int, rate: float, finish: float) -> _Levels:
     """The chain of the number of running tasks: those that ran before may end, then one that arrives is added."""
     idle, served, freed = np.zeros((3, most + 1, most + 1))
     for n in range(most + 1):
@@ -176,7 +178,7 @@ def _levels(most, rate, finish):
     return _Levels(law, idle * back, served * back, freed * back)
 
 
-def _stationary(move):
+def _stationary(move: np.ndarray) -> np.ndarray:
     """The stationary law by the elimination of Grassmann, Taksar and Heyman: no differences, so rare states are exact too."""
     move = move.copy()
     for last in range(len(move) - 1, 0, -1):
@@ -188,7 +190,9 @@ def _stationary(move):
     return law / law.sum()
 
 
-def _solve(worth, share, size, levels, k, rarest):
+def _solve(
+    worth: np.ndarray, share: np.ndarray, size: np.ndarray, levels: _Levels, k: int, rarest: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
     """Returns the multipliers (G, m+1) of the balances and (V, m) of the demands, and the solution a (V, G, m).
 
     Levels less likely than `rarest` have no balance, no demand and no tasks; their multipliers are zero.
@@ -224,7 +228,9 @@ def _solve(worth, share, size, levels, k, rarest):
     return free, task, best, served
 
 
-def _certify(worth, share, size, levels, k, free, task):
+def _certify(
+    worth: np.ndarray, share: np.ndarray, size: np.ndarray, levels: _Levels, k: int, free: np.ndarray, task: np.ndarray
+) -> tuple[float, np.ndarray]:
     """The bound that any multipliers give, per arrival, and the prices c (G, m) in reward.
 
     For multipliers y = `free` / size and those of the demands, the Lagrangian is linear in a and x, 0 <= a <= x <= 1, so its

@@ -36,12 +36,12 @@ def tier_rewards(instance: Instance) -> Callable[..., float] | None:
     rate = np.asarray(instance.arrival_rate)
 
     @functools.lru_cache(maxsize=2 * instance.num_types)
-    def part(v, tier, weight):
+    def part(v: int, tier: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         chance = team_probabilities(chain.free, np.frombuffer(tier, np.int64), np.frombuffer(weight), chain.teams)
         chance = np.column_stack([chance.toarray(), 1 - chance.sum(axis=1)])  # the last column is a lost task
         return np.einsum("nt,tnm->nm", chance, rows[chain.service.law[v]]), chance @ rewards[v]
 
-    def reward(tier, weight):
+    def reward(tier: np.ndarray, weight: np.ndarray) -> float:
         tier, weight = np.asarray(tier, dtype=np.int64), np.asarray(weight, dtype=np.float64)
         parts = [part(v, tier[v].tobytes(), weight[v].tobytes()) for v in range(len(rate))]
         step = (1 - rate.sum()) * idle + sum(each * moves for each, (moves, _) in zip(rate, parts, strict=True))
@@ -59,7 +59,7 @@ def is_small(instance: Instance) -> bool:
     return count <= MOST_STATES and count**2 * (teams + 1) <= _MOST_ENTRIES
 
 
-def _count_states(instance):
+def _count_states(instance: Instance) -> int:
     """States with every server told apart: choices of teams of k that do not overlap, each in some phase."""
     servers, k = instance.num_servers, instance.servers_per_task
     phases = service_of(instance).num_phases

@@ -20,6 +20,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from lagjax.errors import InputError, SolverError
 from lagjax.lp.dual_descent import Demand, minimise, newton_tolerance
@@ -78,20 +79,20 @@ class _Certificate:
     value: float
 
     @property
-    def gap(self):
+    def gap(self) -> float:
         return (self.bound - self.value) / abs(self.bound) if self.bound else math.inf
 
 
 def solve_dual(
-    scores,
-    arrival_rate,
-    mean_duration,
+    scores: ArrayLike,
+    arrival_rate: ArrayLike,
+    mean_duration: ArrayLike,
     demand: float,
     *,
     gap: float = DEFAULT_GAP,
     max_evaluations: int = MAX_EVALUATIONS,
-    progress: Callable[[int, float], None] | None = None,
-    start=None,
+    progress: Callable[[int, float], object] | None = None,
+    start: ArrayLike | None = None,
 ) -> DualSolution:
     """Solves OCC-LP(B) to a certified relative gap.
 
@@ -117,7 +118,7 @@ def solve_dual(
     best = [math.inf]
     with ServerBlocks(scores, rate, duration, pause=lambda: report()) as blocks:
 
-        def report():
+        def report() -> None:
             if progress is not None:
                 progress(blocks.evaluations, best[0])
 
@@ -137,7 +138,9 @@ def solve_dual(
         return _solution(blocks, target, certificate)
 
 
-def _checked(scores, rate, duration, demand, gap, start):
+def _checked(
+    scores: ArrayLike, rate: ArrayLike, duration: ArrayLike, demand: float, gap: float, start: ArrayLike | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     scores = np.asarray(scores)
     if scores.dtype not in (np.float32, np.float64):
         scores = scores.astype(np.float64)
@@ -156,8 +159,8 @@ def _checked(scores, rate, duration, demand, gap, start):
     return scores, rate, duration
 
 
-def _certify(blocks, target, price, width):
-    tolerance = newton_tolerance(width, price, blocks.duration, np.float64)
+def _certify(blocks: ServerBlocks, target: Demand, price: np.ndarray, width: float) -> _Certificate:
+    tolerance = newton_tolerance(width, price, blocks.duration, np.dtype(np.float64))
     worth, smooth_worth, served, reward = blocks.recover(price, width, tolerance)
     keep, extra = target.repair(served)
     bound = target.demand * float(target.rate @ price) + float(worth.sum())
@@ -165,7 +168,7 @@ def _certify(blocks, target, price, width):
     return _Certificate(price, width, worth, smooth_worth, keep, extra, bound, value)
 
 
-def _even(blocks, target):
+def _even(blocks: ServerBlocks, target: Demand) -> _Certificate:
     """The even point, optimal at the largest feasible load, against prices at which every task is worth taking."""
     low = -blocks.duration[: len(target.rate)] * target.rate.sum()
     found = _certify(blocks, target, low, _LEAST_WIDTH)
@@ -174,7 +177,9 @@ def _even(blocks, target):
     return dataclasses.replace(found, keep=np.zeros_like(even), extra=even, value=value)
 
 
-def _sampled(scores, scale, target, duration, gap, pause):
+def _sampled(
+    scores: np.ndarray, scale: float, target: Demand, duration: np.ndarray, gap: float, pause: Callable[[], None]
+) -> np.ndarray | None:
     """Prices at the width at which a warm start begins, from a sample of the servers; None for few servers.
 
     With rates as they are and a demand in proportion, the dual of the sample is, on average, that of the whole in
@@ -194,7 +199,9 @@ def _sampled(scores, scale, target, duration, gap, pause):
         return price * blocks.scale / scale
 
 
-def _descend(blocks, target, start, gap, max_evaluations, best):
+def _descend(
+    blocks: ServerBlocks, target: Demand, start: np.ndarray | None, gap: float, max_evaluations: int, best: list[float]
+) -> _Certificate:
     """Minimises at falling widths until a certificate has the gap."""
     price = np.zeros_like(target.rate) if start is None else start
     width = _FIRST_WIDTH if start is None else _WARM_WIDTH
@@ -219,7 +226,7 @@ def _descend(blocks, target, start, gap, max_evaluations, best):
         price, width = found + slope * (following - width), following
 
 
-def _solution(blocks, target, c):
+def _solution(blocks: ServerBlocks, target: Demand, c: _Certificate) -> DualSolution:
     moved = blocks.by_server(c.smooth_worth - c.worth).max() if c.keep.any() else 0.0
     duration = blocks.duration[: len(target.rate)]
     zero = c.width / 2 + max(moved, 0.0) * duration + 8 * np.finfo(np.float64).eps

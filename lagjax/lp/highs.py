@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from typing import Any
 
 import numpy as np
 import scipy.optimize
@@ -17,7 +18,7 @@ _OPTIONS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance":
 _POLL = 0.2  # seconds between two looks whether HiGHS is done; Ctrl-C works in between
 
 
-def run_highs(cost, *, method: str = "highs-ds", progress: Progress | None = None, **program):
+def run_highs(cost: np.ndarray, *, method: str = "highs-ds", progress: Progress | None = None, **program: Any) -> Any:
     """`scipy.optimize.linprog` in a thread of its own, since HiGHS does not hear an interrupt.
 
     Raises:
@@ -25,7 +26,7 @@ def run_highs(cost, *, method: str = "highs-ds", progress: Progress | None = Non
     """
     answers: list = []
 
-    def work():
+    def work() -> None:
         try:
             answers.append(scipy.optimize.linprog(cost, method=method, options=_OPTIONS, **program))
         except Exception as error:  # handed to the caller's thread
@@ -45,7 +46,9 @@ def run_highs(cost, *, method: str = "highs-ds", progress: Progress | None = Non
     return answer
 
 
-def solve_highs(program: Program, method: str = "highs-ds", progress: Progress | None = None):
+def solve_highs(
+    program: Program, method: str = "highs-ds", progress: Progress | None = None
+) -> tuple[tuple[np.ndarray, ...], int]:
     """Runs HiGHS on the sparse program as it is stated.
 
     Returns:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -75,7 +75,7 @@ def path(program: Program) -> Iterator[tuple[Point, float]]:
             return
 
 
-def _start(program):
+def _start(program: Program) -> Point:
     """A strictly feasible primal point, multipliers of the size of the rates."""
     num_types, num_servers = program.scores.shape
     coupled, load = program.coupled, program.occupancy.sum()
@@ -100,7 +100,7 @@ def _start(program):
     )
 
 
-def _curvature(program, p):
+def _curvature(program: Program, p: Point) -> Curvature:
     low, high, idle = p.low / p.w, p.high / p.up, p.idle_low / p.idle
     total = low + high
     if program.coupled:
@@ -109,7 +109,7 @@ def _curvature(program, p):
     return Curvature(1 / total, None, 1 / idle, p.spare / p.spare_low)
 
 
-def _direction(program, p, system, aims):
+def _direction(program: Program, p: Point, system: NewtonSystem, aims: Sequence[np.ndarray]) -> Point:
     """The Newton step towards the given changes of the products of `_PRIMAL` and `_DUAL`."""
     a, coupled = program.occupancy[:, None], program.coupled
     t_low, t_high, t_idle, t_spare = aims
@@ -137,22 +137,22 @@ def _direction(program, p, system, aims):
     )
 
 
-def _products(p):
+def _products(p: Point) -> list[np.ndarray]:
     return [getattr(p, x) * getattr(p, y) for x, y in zip(_PRIMAL, _DUAL, strict=True)]
 
 
-def _steps(p, d, shorten):
+def _steps(p: Point, d: Point, shorten: float) -> list[float]:
     """Longest primal and dual steps that keep every variable positive, shortened, at most 1."""
     return [
         min(1.0, shorten * min(_longest(getattr(p, x), getattr(d, x)) for x in names)) for names in (_PRIMAL, _DUAL)
     ]
 
 
-def _longest(x, dx):
+def _longest(x: np.ndarray, dx: np.ndarray) -> float:
     return 1 / max(1e-300, float(np.max(-dx / np.maximum(x, 1e-300))))
 
 
-def _move(p, d, primal, dual):
+def _move(p: Point, d: Point, primal: float, dual: float) -> Point:
     step = dict.fromkeys(_PRIMAL, primal)
     return Point(
         **{f.name: getattr(p, f.name) + step.get(f.name, dual) * getattr(d, f.name) for f in dataclasses.fields(p)}

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 import numpy as np
 
 from lagjax.errors import InputError
 from lagjax.instance import Instance
 from lagjax.lp.memo import fingerprint
-from lagjax.lp.program import occ_program
+from lagjax.lp.program import Program, occ_program
 from lagjax.lp.progress import Progress, Step
 from lagjax.lp.selection import MEMO, ZERO_TOLERANCE, Optimum, check_selection, highs_vertex, room, select
 from lagjax.lp.watching import solving
@@ -163,13 +164,15 @@ def method_for(num_types: int, num_servers: int) -> str:
     return "interior" if work <= MOST_INTERIOR_WORK else "dual"
 
 
-def _in_units_of(program, start):
+def _in_units_of(program: Program, start: OccSolution) -> Optimum:
     """A solution's point in the units of a program."""
     prices = start.task_price / program.scale, start.server_price / program.scale
     return Optimum(start.tie_weight, start.free_fraction, *prices, start.index / program.scale, (0.0, 0.0, 0.0))
 
 
-def _by_dual(instance, blocking, demand, gap, tell, start):
+def _by_dual(
+    instance: Instance, blocking: float, demand: float, gap: float, tell: Progress, start: OccSolution | None
+) -> OccSolution:
     from lagjax.lp.dual import solve_dual  # JAX
 
     scores, rate = instance.scores, np.asarray(instance.arrival_rate, dtype=np.float64)
@@ -177,7 +180,7 @@ def _by_dual(instance, blocking, demand, gap, tell, start):
     prices = None if start is None else start.task_price
     key = fingerprint("dual", scores, rate, duration, demand, gap, prices)
 
-    def solved():
+    def solved() -> Any:
         return solve_dual(
             scores, rate, duration, demand, gap=gap, start=prices,
             progress=lambda iteration, reached: tell(Step("dual", iteration, reached, gap)),

@@ -49,7 +49,7 @@ def solving(program: str, progress: Progress | None = None) -> Iterator[Progress
     """
     with _watcher.get()(program) as hear:
 
-        def both(step):
+        def both(step: Step) -> None:
             if progress is not None:
                 progress(step)
             hear(step)

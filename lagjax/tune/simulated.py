@@ -29,10 +29,10 @@ SHIFTS = (1.5, 4.5)  # places that a server moves up or down for all types
 class _Seeds:
     """A new seed for every draw."""
 
-    def __init__(self, seed):
+    def __init__(self, seed: int) -> None:
         self._seed, self._numbers = seed, itertools.count()
 
-    def __call__(self):
+    def __call__(self) -> int:
         return derived_seed(self._seed, next(self._numbers))
 
 
@@ -85,15 +85,22 @@ def search_scaled(instance: Instance, trial: Trial, seed: int, most: float) -> F
     return Found(incumbent, 1 + len(others) + few)
 
 
-def _trials(candidates, stages):
+def _trials(candidates: int, stages: int) -> int:
     """Trials of one policy that a race takes: stage s sees what is left of the candidates, and the incumbent, 2^s times."""
     if candidates == 0:
         return 0
     return sum(2**stage * (1 + math.ceil(candidates / 2**stage)) for stage in range(stages))
 
 
-def _round(incumbent, candidates: Sequence[Policy], trial, seeds, rounds=ROUNDS, stages=STAGES) -> tuple[Policy, Race]:
-    def sample(arms, stage):
+def _round(
+    incumbent: Policy,
+    candidates: Sequence[Policy],
+    trial: Trial,
+    seeds: _Seeds,
+    rounds: int = ROUNDS,
+    stages: int = STAGES,
+) -> tuple[Policy, Race]:
+    def sample(arms: Sequence[int], stage: int) -> np.ndarray:
         policies = [incumbent, *(candidates[arm] for arm in arms)]
         return np.concatenate([trial(policies, seeds()) for _ in range(2**stage)], axis=1)
 
@@ -101,28 +108,33 @@ def _round(incumbent, candidates: Sequence[Policy], trial, seeds, rounds=ROUNDS,
     return (incumbent if outcome.winner is None else candidates[outcome.winner]), outcome
 
 
-def _move(instance, incumbent, base, old, changes, trial, seeds):
+def _move(
+    instance: Instance,
+    incumbent: Policy,
+    base: np.ndarray,
+    old: np.ndarray,
+    changes: Sequence[np.ndarray],
+    trial: Trial,
+    seeds: _Seeds,
+) -> tuple[Policy, np.ndarray, Race]:
     """A race of `old` plus each change; the new base is the winner's order."""
     candidates = [order_by(-(old + change), f"{_root(incumbent)}, moved") for change in changes]
     after, outcome = _round(incumbent, candidates, trial, seeds)
-    return after, (base if after is incumbent else places(instance, after)), outcome
+    return after, (base if after is incumbent else _order_near(instance, after, (), outcome)), outcome
 
 
-def _order_near(instance, incumbent, candidates, outcome):
+def _order_near(instance: Instance, incumbent: Policy, candidates: Sequence[Policy], outcome: Race) -> np.ndarray:
     """The order of the incumbent, or of the best candidate that is one."""
-    order = places(instance, incumbent)
-    for arm in np.argsort(-outcome.gain, kind="stable"):
-        if order is not None:
-            break
-        order = places(instance, candidates[arm])
-    return order
+    by_gain = (candidates[arm] for arm in np.argsort(-outcome.gain, kind="stable"))
+    found = (places(instance, policy) for policy in itertools.chain([incumbent], by_gain))
+    return next(order for order in found if order is not None)  # fixed orders are among the candidates
 
 
-def _root(policy):
+def _root(policy: Policy) -> str:
     return policy.name.removesuffix(", moved")
 
 
-def _some(changes, instance, seed):
+def _some(changes: list[np.ndarray], instance: Instance, seed: int) -> list[np.ndarray]:
     """At most so many that a round stays cheap, drawn at random."""
     most = max(2, min(MOST_CANDIDATES, MOST_SERVERS // instance.num_servers))
     if len(changes) <= most:
@@ -131,5 +143,5 @@ def _some(changes, instance, seed):
     return [changes[i] for i in sorted(drawn)]
 
 
-def _alternate(one, other):
+def _alternate(one: Sequence[Policy], other: Sequence[Policy]) -> list[Policy]:
     return [x for pair in itertools.zip_longest(one, other) for x in pair if x is not None]

@@ -43,13 +43,13 @@ def single_trial(instance: Instance) -> Trial:
     dropped = max(SINGLE_WARMUP_SERVICES * instance.mean_duration.max(), instance.max_duration)
     warmup = math.ceil(dropped * instance.total_rate)
 
-    def run(policies, seed):
+    def run(policies: Sequence[Policy], seed: int) -> np.ndarray:
         counts = simulate(instance, policies, arrivals=SINGLE_ARRIVALS, warmup=warmup, replicas=replicas, seed=seed)
         return np.einsum("vr,pvrb->pb", instance.scores, counts.served, dtype=np.float64) * (
             instance.total_rate / counts.arrivals
         )
 
-    def trial(policies, seed):
+    def trial(policies: Sequence[Policy], seed: int) -> np.ndarray:
         strict = [i for i, policy in enumerate(policies) if strict_order(policy) is not None]
         others = [i for i in range(len(policies)) if i not in strict]
         rewards = np.empty((len(policies), replicas))
@@ -69,7 +69,7 @@ def scaled_trial(instance: Instance, copies: int, dispatchers: int) -> Trial:
     replicas, steps, warmup = _scaled_plan(instance, dispatchers)
     start = lp_fixed_point(instance, solve_occ(instance))
 
-    def one(policy, seed):
+    def one(policy: Policy, seed: int) -> np.ndarray:
         halves = simulate_scaled(
             instance, policy, copies=copies, dispatchers=dispatchers, steps=steps, warmup=warmup,
             replicas=replicas, seed=seed, start=start,
@@ -86,7 +86,7 @@ def scaled_cost(instance: Instance, dispatchers: int) -> float:
     return (steps + warmup) * replicas * dispatchers * instance.total_rate * instance.num_servers
 
 
-def _scaled_plan(instance, dispatchers):
+def _scaled_plan(instance: Instance, dispatchers: int) -> tuple[int, int, int]:
     replicas = SCALED_REPLICAS if dispatchers < MANY_DISPATCHERS else SCALED_REPLICAS // 2
     steps = max(SCALED_STEPS, math.ceil(SCALED_TASKS / (replicas * dispatchers * instance.total_rate)))
     return replicas, steps, math.ceil(SCALED_WARMUP_SERVICES * instance.mean_duration.max())
