@@ -10,6 +10,7 @@ between two rows of P(T), because every later belief is a mixture of those rows.
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 
 import numpy as np
@@ -144,13 +145,8 @@ def needed_ages(rate: float, exogenous: float, capacity: int, tail: float = TAIL
         while _spread(here) > tail and count <= MOST_AGES:
             here, count = here @ step, count + 1
     else:
-        low, high = 0, 2
-        while pdtr(capacity - 1, rate * high) > tail and high <= MOST_AGES:
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if pdtr(capacity - 1, rate * middle) <= tail else (middle, high)
-        count = high
+        ages = range(MOST_AGES + 2)
+        count = bisect.bisect_left(ages, True, key=lambda age: bool(pdtr(capacity - 1, rate * age) <= tail))
     if count > MOST_AGES:
         raise InputError(
             f"a server of rate {rate:g} with capacity {capacity} is uncertain for more than {MOST_AGES:,} slots; give fewer "
