@@ -31,7 +31,7 @@ from lagjax.lp import SolverError
 from lagjax.policies.table import TIE_TOLERANCE, Policy, order_by_level, tie_groups
 
 LEVELS = "lag-levels"  # name of the policy that its prices make
-MOST_VARIABLES = 40_000  # about half a minute of the solver
+MAX_VARIABLES = 40_000  # about half a minute of the solver
 RAREST = (1e-9, 1e-6, 1e-5)  # levels less likely than this are left out; the next one is tried where the solver fails
 GAP = 1e-4  # largest distance between bound and solution, relative to the bound
 
@@ -97,9 +97,9 @@ def solve_levels(instance: Instance, finish: float) -> LevelBound:
     kind = kind.ravel()
     share = np.bincount(kind, rate) / rate.sum()
     variables = len(size) * (len(share) * most + most + 1)
-    if variables > MOST_VARIABLES:
+    if variables > MAX_VARIABLES:
         raise InputError(
-            f"the program of levels has {variables:,} variables, more than {MOST_VARIABLES:,}; use fewer servers or types"
+            f"the program of levels has {variables:,} variables, more than {MAX_VARIABLES:,}; use fewer servers or types"
         )
     levels = _levels(most, float(rate.sum()), finish)
     worth = scores * share[:, None]  # (V, G), times pi_N: reward per arrival

@@ -15,8 +15,8 @@ from lagjax.exact.orders import move_rows
 from lagjax.exact.service import service_of
 from lagjax.instance import Instance
 
-MOST_STATES = 512
-_MOST_ENTRIES = 20_000_000  # of the rows of all teams
+MAX_STATES = 512
+_MAX_ENTRIES = 20_000_000  # of the rows of all teams
 
 
 def tier_rewards(instance: Instance) -> Callable[..., float] | None:
@@ -56,7 +56,7 @@ def is_small(instance: Instance) -> bool:
     """Whether the chain that tells every server apart has at most 512 states, so that policies can be solved by the thousand."""
     count = _count_states(instance)
     teams = math.comb(instance.num_servers, instance.servers_per_task)
-    return count <= MOST_STATES and count**2 * (teams + 1) <= _MOST_ENTRIES
+    return count <= MAX_STATES and count**2 * (teams + 1) <= _MAX_ENTRIES
 
 
 def _count_states(instance: Instance) -> int:
@@ -66,7 +66,7 @@ def _count_states(instance: Instance) -> int:
     total, ways = 0, 1
     for running in range(servers // k + 1):
         total += ways // math.factorial(running) * phases**running
-        if total > MOST_STATES:
+        if total > MAX_STATES:
             break
         ways *= math.comb(servers - running * k, k)
     return total

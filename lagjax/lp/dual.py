@@ -28,7 +28,7 @@ from lagjax.lp.server_blocks import ServerBlocks
 
 DEFAULT_GAP = 1e-4
 MAX_EVALUATIONS = 20_000
-_FIRST_WIDTH, _WARM_WIDTH, _LEAST_WIDTH = 0.1, 1e-2, 1e-12  # mu, relative to the largest score
+_FIRST_WIDTH, _WARM_WIDTH, _MIN_WIDTH = 0.1, 1e-2, 1e-12  # mu, relative to the largest score
 _FALL = 10**-0.5  # of mu from stage to stage
 _SAMPLE, _SAMPLE_SERVERS = 16, 256  # the first prices come from one server in 16, of at least 256
 _PATIENCE = 6  # stages without a better gap after which there is none
@@ -171,7 +171,7 @@ def _certify(blocks: ServerBlocks, target: Demand, price: np.ndarray, width: flo
 def _even(blocks: ServerBlocks, target: Demand) -> _Certificate:
     """The even point, optimal at the largest feasible load, against prices at which every task is worth taking."""
     low = -blocks.duration[: len(target.rate)] * target.rate.sum()
-    found = _certify(blocks, target, low, _LEAST_WIDTH)
+    found = _certify(blocks, target, low, _MIN_WIDTH)
     even = np.full_like(target.rate, target.demand / target.servers)
     value = target.value(np.zeros_like(even), np.zeros_like(even), even)
     return dataclasses.replace(found, keep=np.zeros_like(even), extra=even, value=value)
@@ -214,12 +214,12 @@ def _descend(
         if certificate.gap <= gap:
             return certificate
         spent = blocks.evaluations >= max_evaluations
-        if spent or idle >= _PATIENCE or width <= _LEAST_WIDTH:
+        if spent or idle >= _PATIENCE or width <= _MIN_WIDTH:
             raise SolverError(
                 f"the dual method reached a relative gap of {best[0]:.2g}, not {gap:.2g}, in {blocks.evaluations} "
                 f"evaluations; {'raise max_evaluations or ' if spent else ''}ask for a larger gap"
             )
-        following = max(width * _FALL, _LEAST_WIDTH)
+        following = max(width * _FALL, _MIN_WIDTH)
         if last is not None:  # prices are nearly linear in the width once the ties are found
             slope = (last[0] - found) / (last[1] - width)
         last = found, width

@@ -24,8 +24,8 @@ _DENSE_TYPES = 1000  # up to this many types Newton's method follows
 _DENSE_EVALUATIONS = 150  # of L-BFGS at one width before that
 _NEWTON_STEPS = 50
 _TURNS = 4  # of both at one width
-_LEAST_DAMPING, _MOST_DAMPING = 1e-9, 1e2
-_LEAST_CURVATURE = 0.002  # of demand lambda_v / mu: a type with no pair inside the width takes a step of a few widths
+_MIN_DAMPING, _MAX_DAMPING = 1e-9, 1e2
+_MIN_CURVATURE = 0.002  # of demand lambda_v / mu: a type with no pair inside the width takes a step of a few widths
 _ROUND_OFF = 1e-13  # relative, of a value
 _REPAIR_SHARE = 0.2  # a stage ends when repairing its point costs this part of what its smoothing costs
 
@@ -119,20 +119,20 @@ def _newton(
     They go on where L-BFGS has come to the round-off of the value: the demands decide between equal values.
     """
     value, served, enough = evaluate(price)
-    damping = _LEAST_DAMPING
+    damping = _MIN_DAMPING
     for _ in range(_NEWTON_STEPS):
         if enough:
             break
         matrix = blocks.curvature(price, width)
         own = np.diag(matrix)
-        inner = np.maximum(own, _LEAST_CURVATURE * target.rate * target.demand / width)
+        inner = np.maximum(own, _MIN_CURVATURE * target.rate * target.demand / width)
         off = np.abs(served - target.demand) @ target.rate
-        while damping < _MOST_DAMPING:
+        while damping < _MAX_DAMPING:
             step = _solved(matrix + np.diag(damping * inner + inner - own), target.rate * (served - target.demand))
             found, tried, ends = evaluate(price + step)
             if found < value - _ROUND_OFF * abs(value) or np.abs(tried - target.demand) @ target.rate < off:
                 price, value, served, enough = price + step, found, tried, ends
-                damping = max(damping / 100, _LEAST_DAMPING)
+                damping = max(damping / 100, _MIN_DAMPING)
                 break
             damping *= 10
         else:

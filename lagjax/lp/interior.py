@@ -11,7 +11,7 @@ from lagjax.lp.newton import Curvature, NewtonSystem
 from lagjax.lp.program import Program
 
 _MAX_ITERATIONS = 200
-_LEAST_SHARE = 0.01  # a path whose weights differ by more narrows, and steps on it shorten
+_MIN_SHARE = 0.01  # a path whose weights differ by more narrows, and steps on it shorten
 USUAL = 1e-12  # relative complementarity at which the partition of most programs is clear
 _ENOUGH = 1e-22  # and of nearly degenerate ones; products keep their relative precision to there
 _SHORTEN = 0.99  # part of the step to the boundary that is taken
@@ -46,13 +46,13 @@ _PRIMAL, _DUAL = ("w", "up", "idle", "spare"), ("low", "high", "idle_low", "spar
 def path(program: Program) -> Iterator[tuple[Point, float]]:
     """Yields (point, complementarity relative to the size of the objective) after every step.
 
-    The products of rare types are driven down in proportion to their rates, as far as _LEAST_SHARE, so that their prices are
+    The products of rare types are driven down in proportion to their rates, as far as _MIN_SHARE, so that their prices are
     resolved too.
     """
     p = _start(program)
     size = max(float(program.rate.sum() * program.demand), 1e-300)
     wanted = program.rate / program.rate.mean()
-    share = np.maximum(wanted, _LEAST_SHARE)
+    share = np.maximum(wanted, _MIN_SHARE)
     enough = _ENOUGH * float((wanted / share).min())
     aim = (share[:, None], share[:, None], 1.0, 0.0 if program.coupled else share)
     count = 2 * p.w.size + p.idle.size + (0 if program.coupled else p.spare.size)

@@ -17,7 +17,7 @@ from lagjax.lp.selection import MEMO, ZERO_TOLERANCE, Optimum, check_selection, 
 from lagjax.lp.watching import solving
 
 METHODS = ("auto", "interior", "highs", "dual")
-MOST_INTERIOR_WORK = 3e9  # V R min(V, R) up to which "auto" factorises: about two minutes on one core, 2 GiB
+MAX_INTERIOR_WORK = 3e9  # V R min(V, R) up to which "auto" factorises: about two minutes on one core, 2 GiB
 DUAL_GAP = 1e-4
 _LOAD_SLACK = 1e-9
 
@@ -97,7 +97,7 @@ def solve_occ(
       method: "interior" reaches round-off in O(V R min(V, R)) operations an iteration and gives the selection asked for;
         "dual" approaches an optimum, in O(V R) operations an evaluation, to a certified `gap`, and selects none;
         "highs" is the sparse simplex method of HiGHS, slow, whose vertex is what it is; "auto" takes "interior" while
-        V R min(V, R) is at most MOST_INTERIOR_WORK, else "dual".
+        V R min(V, R) is at most MAX_INTERIOR_WORK, else "dual".
       gap: relative duality gap at which "dual" stops.
       progress: called with a `lagjax.lp.progress.Step` again and again.
       start: the solution of a program nearby (another load or B, slightly other scores), to go on from. The optimum is the
@@ -161,7 +161,7 @@ def solve_occ(
 def method_for(num_types: int, num_servers: int) -> str:
     """The method that "auto" takes for V types and R servers."""
     work = num_types * num_servers * min(num_types, num_servers)
-    return "interior" if work <= MOST_INTERIOR_WORK else "dual"
+    return "interior" if work <= MAX_INTERIOR_WORK else "dual"
 
 
 def _in_units_of(program: Program, start: OccSolution) -> Optimum:

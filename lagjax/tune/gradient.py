@@ -32,7 +32,7 @@ Data = tuple[jax.Array, jax.Array, jax.Array]  # scores (V, R), arrivals per ste
 # equal servers apart; its index knows how much servers differ.
 ASCENTS = (("order", 1.0, 0.3), ("index", 0.25, 0.05), ("index", 2.0, 0.05))
 STEPS = 150
-MOST_WORK = 60_000  # V R^2 k: beyond it a step costs too much for what it finds
+MAX_WORK = 60_000  # V R^2 k: beyond it a step costs too much for what it finds
 _ITERATIONS = 40  # of the damped map for p in every step, from the p of the step before
 
 
@@ -43,7 +43,7 @@ def gradient_policies(instance: Instance) -> list[Policy]:
     """
     types, servers = instance.scores.shape
     k = instance.servers_per_task
-    if types * servers**2 * k > MOST_WORK:
+    if types * servers**2 * k > MAX_WORK:
         return []
     solution = solve_occ(instance)
     rank = strict_order(lag(instance, solution))  # never None: LAG's rule is capped

@@ -19,10 +19,10 @@ from lagjax.tune.trials import Trial, derived_seed
 
 FALSE_CHOICE = 0.05  # over all rounds of one search
 ROUNDS = 17  # at most, two for every kind of move
-MOST_CANDIDATES = 320  # per round
-MOST_SERVERS = 10_000  # per round, candidates times servers
-MOST_SCALED = 16  # candidates at several copies, besides LAG
-MOST_STAGES = 6  # of the race of LAG at different optima there
+MAX_CANDIDATES = 320  # per round
+MAX_SERVERS = 10_000  # per round, candidates times servers
+MAX_SCALED = 16  # candidates at several copies, besides LAG
+MAX_STAGES = 6  # of the race of LAG at different optima there
 SHIFTS = (1.5, 4.5)  # places that a server moves up or down for all types
 
 
@@ -76,11 +76,11 @@ def search_scaled(instance: Instance, trial: Trial, seed: int, most: float) -> F
     policies = [make_policy(p.name, p.tier, p.weight, "capped") for p in named_policies(instance)]
     candidates = distinct(_alternate(policies, price_policies(instance)), [incumbent, *others])
     seeds, stages = _Seeds(seed), STAGES
-    while stages < MOST_STAGES and _trials(len(others), stages + 1) <= most / 2:
+    while stages < MAX_STAGES and _trials(len(others), stages + 1) <= most / 2:
         stages += 1
     incumbent, _ = _round(incumbent, others, trial, seeds, rounds=2, stages=stages)
     left = most - _trials(len(others), stages)
-    few = max((n for n in range(min(len(candidates), MOST_SCALED) + 1) if _trials(n, STAGES) <= left), default=0)
+    few = max((n for n in range(min(len(candidates), MAX_SCALED) + 1) if _trials(n, STAGES) <= left), default=0)
     incumbent, _ = _round(incumbent, candidates[:few], trial, seeds, rounds=2)
     return Found(incumbent, 1 + len(others) + few)
 
@@ -136,7 +136,7 @@ def _root(policy: Policy) -> str:
 
 def _some(changes: list[np.ndarray], instance: Instance, seed: int) -> list[np.ndarray]:
     """At most so many that a round stays cheap, drawn at random."""
-    most = max(2, min(MOST_CANDIDATES, MOST_SERVERS // instance.num_servers))
+    most = max(2, min(MAX_CANDIDATES, MAX_SERVERS // instance.num_servers))
     if len(changes) <= most:
         return changes
     drawn = np.random.Generator(np.random.PCG64(seed)).permutation(len(changes))[:most]

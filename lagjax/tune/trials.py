@@ -18,7 +18,7 @@ Trial = Callable[[Sequence[Policy], int], np.ndarray]  # (policies, seed) -> (P,
 
 SINGLE_REPLICAS = 256  # for up to 96 servers times servers per task; beyond that fewer
 FULL_SIZE = 96
-LEAST_REPLICAS = 32
+MIN_REPLICAS = 32
 SINGLE_ARRIVALS = 2048
 SINGLE_WARMUP_SERVICES = 10  # mean service times from empty, at least d steps
 SIDE_BY_SIDE = 17  # strict orders that share one compiled program: an incumbent and 16 others
@@ -27,19 +27,19 @@ MANY_DISPATCHERS = 64  # from here on half as many replicas
 SCALED_TASKS = 40_000  # counted per policy and trial, over all replicas
 SCALED_STEPS = 20  # at least
 SCALED_WARMUP_SERVICES = 3  # mean service times from the fluid fixed point
-_WORD = 0x74756E65  # sets these seeds apart from any that a user gives
+_OWN_STREAM = 0x74756E65  # sets these seeds apart from any that a user gives
 
 
 def derived_seed(seed: int, number: int) -> int:
     """A 64-bit seed for draw `number` of a selection, unlike the seed itself."""
-    low, high = np.random.SeedSequence([_WORD, seed, number]).generate_state(2)
+    low, high = np.random.SeedSequence([_OWN_STREAM, seed, number]).generate_state(2)
     return int(high) << 32 | int(low)
 
 
 def single_trial(instance: Instance) -> Trial:
     """Simulates the original system: 256 replicas of 2,048 tasks (fewer if it is large), all policies on the same ones."""
     fits = SINGLE_REPLICAS * FULL_SIZE / (instance.num_servers * instance.servers_per_task)
-    replicas = min(SINGLE_REPLICAS, max(LEAST_REPLICAS, 2 ** math.floor(math.log2(fits))))
+    replicas = min(SINGLE_REPLICAS, max(MIN_REPLICAS, 2 ** math.floor(math.log2(fits))))
     dropped = max(SINGLE_WARMUP_SERVICES * instance.mean_duration.max(), instance.max_duration)
     warmup = math.ceil(dropped * instance.total_rate)
 

@@ -19,7 +19,7 @@ from lagjax.tune.exactly import search_exactly
 from lagjax.tune.simulated import FALSE_CHOICE, search_scaled, search_single
 from lagjax.tune.trials import Trial, derived_seed, scaled_cost, scaled_trial, single_trial
 
-MOST_SCALED_WORK = 80_000_000  # tasks times servers of one search at many copies: about 40 s of processor time
+MAX_SCALED_WORK = 80_000_000  # tasks times servers of one search at many copies: about 40 s of processor time
 _FRESH = 1_000_000  # number of the first draw of the report; searches use smaller ones
 _FRESH_TRIALS = 4
 _KNOWN = Memo(1 << 26)
@@ -89,7 +89,7 @@ def _tune(instance: Instance, copies: int, dispatchers: int, seed: int) -> Tuned
         if one:
             found = search_single(instance, trial, seed)
         else:
-            affordable = MOST_SCALED_WORK / scaled_cost(instance, dispatchers) - 2  # the report takes two trials
+            affordable = MAX_SCALED_WORK / scaled_cost(instance, dispatchers) - 2  # the report takes two trials
             found = search_scaled(instance, trial, seed, affordable)
         known = _report(trial, found.policy, lag, seed, _FRESH_TRIALS if one else 1)
         said = (

@@ -102,8 +102,8 @@ def test_equal_arguments_are_tuned_once_and_alike(by_simulation):
 
 def test_any_size(monkeypatch):
     monkeypatch.setattr(trials, "SCALED_TASKS", 4000)
-    monkeypatch.setattr(simulated, "MOST_SCALED", 4)
-    monkeypatch.setattr(simulated, "MOST_STAGES", 4)
+    monkeypatch.setattr(simulated, "MAX_SCALED", 4)
+    monkeypatch.setattr(simulated, "MAX_STAGES", 4)
     instance = make_instance([[1.8, 1.8, 1.0], [8, 8, 0.2]], geometric(6), load=0.3, mix=[3, 1])
     found = tune(instance, copies=4, dispatchers=2, seed=1)
     assert not found.exact and found.policy.rule == "capped"
