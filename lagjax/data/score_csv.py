@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lagjax.data.cells import Cells, as_table
-from lagjax.data.field import score_in
-from lagjax.data.table import RawScores
+from lagjax.data.table import RawScores, score_in
 from lagjax.data.wide import parse_wide
 from lagjax.errors import InputError
 from lagjax.text import Reading, read_delimited, shown

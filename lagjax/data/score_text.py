@@ -8,8 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lagjax.data.field import score_in
-from lagjax.data.table import RawScores, numbered
+from lagjax.data.table import RawScores, numbered, score_in
 from lagjax.errors import InputError
 from lagjax.text import BLANKS, Reading, read_delimited, shown
 

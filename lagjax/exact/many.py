@@ -1,19 +1,23 @@
-"""Rewards of many policies of one small system: every server by itself, one chain built once, one dense solution each."""
+"""Small systems, every server by itself: rewards of many policies, one dense solution each, and the optimum beside its bound."""
 
 from __future__ import annotations
 
 import functools
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from lagjax.errors import InputError
+from lagjax.exact.blocking import exact_blocking
 from lagjax.exact.chain import build_chain
 from lagjax.exact.choice import team_probabilities
+from lagjax.exact.optimum import optimum
 from lagjax.exact.orders import move_rows
 from lagjax.exact.service import service_of
 from lagjax.instance import Instance
+from lagjax.lp import SolverError, occ_upper_bound
 
 MAX_STATES = 512
 _MAX_ENTRIES = 20_000_000  # of the rows of all teams
@@ -70,3 +74,25 @@ def _count_states(instance: Instance) -> int:
             break
         ways *= math.comb(servers - running * k, k)
     return total
+
+
+class KnownOptimum(NamedTuple):
+    """The best that any policy can do; both numbers are exact, so their quotient has no interval.
+
+    Attributes:
+      reward: reward per step of the best policy.
+      occ_ub: OPT(OCC-LP(B)) at the exact blocking B, reward per step.
+    """
+
+    reward: float
+    occ_ub: float
+
+
+def known_optimum(instance: Instance) -> KnownOptimum | None:
+    """The optimum beside its bound, or None where the chain that tells every server apart has more than 512 states."""
+    if not is_small(instance):
+        return None
+    try:
+        return KnownOptimum(optimum(instance).reward, occ_upper_bound(instance, exact_blocking(instance)))
+    except (InputError, SolverError):  # an arrival at every step with durations that are not geometric; no convergence
+        return None

@@ -9,7 +9,7 @@ from lagjax.lp.face import Face, primal_centre, settle
 from lagjax.lp.highs import run_highs
 from lagjax.lp.price_face import PriceFace
 from lagjax.lp.program import Program
-from lagjax.lp.progress import Progress
+from lagjax.lp.watching import Progress
 
 _WEIGHTS_SEED, _RANDOM_PART = 2610, 1e-3
 _TIGHT = 1e-9  # of what HiGHS returns, in units of w and of max s_vr

@@ -12,7 +12,7 @@ import scipy.sparse
 
 from lagjax.errors import SolverError
 from lagjax.lp.program import Program
-from lagjax.lp.progress import Progress, Step
+from lagjax.lp.watching import Progress, Step
 
 _OPTIONS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 _POLL = 0.2  # seconds between two looks whether HiGHS is done; Ctrl-C works in between

@@ -12,9 +12,8 @@ from lagjax.errors import InputError
 from lagjax.instance import Instance
 from lagjax.lp.memo import fingerprint
 from lagjax.lp.program import Program, occ_program
-from lagjax.lp.progress import Progress, Step
 from lagjax.lp.selection import MEMO, ZERO_TOLERANCE, Optimum, check_selection, highs_vertex, room, select
-from lagjax.lp.watching import solving
+from lagjax.lp.watching import Progress, Step, solving
 
 METHODS = ("auto", "interior", "highs", "dual")
 MAX_INTERIOR_WORK = 3e9  # V R min(V, R) up to which "auto" factorises: about two minutes on one core, 2 GiB
@@ -99,7 +98,7 @@ def solve_occ(
         "highs" is the sparse simplex method of HiGHS, slow, whose vertex is what it is; "auto" takes "interior" while
         V R min(V, R) is at most MAX_INTERIOR_WORK, else "dual".
       gap: relative duality gap at which "dual" stops.
-      progress: called with a `lagjax.lp.progress.Step` again and again.
+      progress: called with a `lagjax.lp.watching.Step` again and again.
       start: the solution of a program nearby (another load or B, slightly other scores), to go on from. The optimum is the
         same to round-off, not to the bit.
 

@@ -42,7 +42,7 @@ from lagjax.lp.highs import solve_highs
 from lagjax.lp.memo import Memo, fingerprint
 from lagjax.lp.price_face import PriceFace, dual_centre
 from lagjax.lp.program import Program
-from lagjax.lp.progress import Progress, Step
+from lagjax.lp.watching import Progress, Step
 
 SELECTIONS = ("canonical", "interior", "vertex")
 ZERO_TOLERANCE = 1e-9  # a reduced value this small relative to max s_vr is zero; polished ones err by 1e-14

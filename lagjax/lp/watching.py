@@ -8,9 +8,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
+from typing import NamedTuple
 
-from lagjax.lp.progress import Progress, Step
 
+class Step(NamedTuple):
+    """One step of a method.
+
+    Attributes:
+      method: its name.
+      iteration: steps done.
+      gap: relative gap reached; nan where the method does not tell.
+      aim: gap at which it stops.
+    """
+
+    method: str
+    iteration: int
+    gap: float
+    aim: float
+
+
+Progress = Callable[[Step], object]
 Watcher = Callable[[str], AbstractContextManager[Progress]]
 
 

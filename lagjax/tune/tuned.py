@@ -8,10 +8,11 @@ import numpy as np
 
 from lagjax.engine.checks import whole_number
 from lagjax.exact.groups import single_tiers
+from lagjax.exact.levels import LEVELS, level_policy
 from lagjax.exact.many import tier_rewards
 from lagjax.instance import Instance
 from lagjax.lp.memo import Memo, fingerprint
-from lagjax.policies.registry import build_policy
+from lagjax.policies.registry import POLICIES, build_policy
 from lagjax.policies.table import Policy
 from lagjax.stats import Estimate, estimate
 from lagjax.tune.candidates import distinct
@@ -19,6 +20,10 @@ from lagjax.tune.exactly import search_exactly
 from lagjax.tune.simulated import FALSE_CHOICE, search_scaled, search_single
 from lagjax.tune.trials import Trial, derived_seed, scaled_cost, scaled_trial, single_trial
 
+TUNED = "tuned"
+NAMES = (*POLICIES, TUNED)  # at any number of copies
+SINGLE_NAMES = (*NAMES, LEVELS)  # at one copy of every server
+SLOW = (TUNED, LEVELS)  # to build
 MAX_SCALED_WORK = 80_000_000  # tasks times servers of one search at many copies: about 40 s of processor time
 _FRESH = 1_000_000  # number of the first draw of the report; searches use smaller ones
 _FRESH_TRIALS = 4
@@ -107,3 +112,18 @@ def _report(trial: Trial, policy: Policy, lag: Policy, seed: int, trials: int) -
     policies = [policy] if same else [policy, lag]
     rewards = np.concatenate([trial(policies, derived_seed(seed, _FRESH + i)) for i in range(trials)], axis=1)
     return estimate(rewards[0]), estimate(rewards[0] - rewards[-1])
+
+
+def named_policy(
+    name: str, instance: Instance, selection: str = "canonical", *, seed: int = 0, copies: int = 1, dispatchers: int = 1
+) -> Policy:
+    """Builds any policy of SINGLE_NAMES; only `tuned` depends on the seed and the size.
+
+    Raises:
+      InputError: no such policy, or an argument outside its range.
+    """
+    if name == TUNED:
+        return tune(instance, copies=copies, dispatchers=dispatchers, seed=seed).policy
+    if name == LEVELS:
+        return level_policy(instance)
+    return build_policy(name, instance, selection)

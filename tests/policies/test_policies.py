@@ -12,7 +12,7 @@ from lagjax.instance import make_instance
 from lagjax.lp import SELECTIONS, solve_kiid, solve_occ
 from lagjax.policies import POLICIES, build_policy, strict_order
 from lagjax.policies.lag import lag
-from lagjax.policies.safe_choice import safe_choice
+from lagjax.policies.baselines import safe_choice
 from lagjax.policies.whittle import whittle_index, whittle_rate
 
 

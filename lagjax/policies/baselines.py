@@ -1,4 +1,4 @@
-"""ALG-SC-LP: sampling in the proportions of the KIID LP, with greedy as the safe choice."""
+"""What LAG is compared with: greedy, random, and ALG-SC-LP's sampling in the proportions of the KIID LP."""
 
 from __future__ import annotations
 
@@ -7,8 +7,25 @@ import numpy as np
 from lagjax.errors import InputError
 from lagjax.instance import Instance
 from lagjax.lp.kiid import KiidSolution
-from lagjax.policies.greedy import greedy_tiers
-from lagjax.policies.table import TIE_TOLERANCE, Policy, make_policy
+from lagjax.policies.table import TIE_TOLERANCE, Policy, make_policy, tie_groups
+
+_EQUAL_SCORES = 1e-12  # relative to max s_vr
+
+
+def greedy_tiers(instance: Instance) -> np.ndarray:
+    """(V, R) rank of each server's score for each type, the largest first; equal scores share a rank."""
+    scores = np.asarray(instance.scores, dtype=np.float64)
+    return tie_groups(scores, _EQUAL_SCORES * scores.max())
+
+
+def greedy(instance: Instance) -> Policy:
+    """The k free servers with the largest s_vr, ties at random at every arrival (Lag, section 5.1)."""
+    return make_policy("greedy", greedy_tiers(instance))
+
+
+def uniform(instance: Instance) -> Policy:
+    """k free servers, uniformly at random (Lag, section 5.1)."""
+    return make_policy("random", np.zeros((instance.num_types, instance.num_servers)))
 
 
 def safe_choice(instance: Instance, solution: KiidSolution) -> Policy:
