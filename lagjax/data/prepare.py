@@ -41,12 +41,9 @@ def subsample(table: ScoreTable, papers: int | None = None, reviewers: int | Non
     if reviewers is not None:
         notes.append(f"{len(columns)} of {len(table.reviewers)} reviewers drawn with seed {start}")
     return dataclasses.replace(
-        table,
-        scores=table.scores[np.ix_(rows, columns)],
-        papers=tuple(table.papers[i] for i in rows),
-        reviewers=tuple(table.reviewers[i] for i in columns),
-        notes=(*table.notes, *notes),
-    )
+        table, scores=table.scores[np.ix_(rows, columns)], papers=tuple(table.papers[i] for i in rows),
+        reviewers=tuple(table.reviewers[i] for i in columns), notes=(*table.notes, *notes),
+    )  # fmt: skip
 
 
 def normalise(table: ScoreTable) -> ScoreTable:

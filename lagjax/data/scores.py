@@ -15,22 +15,15 @@ from lagjax.errors import InputError
 from lagjax.text import existing_file
 
 READERS: dict[str, Callable[[Path], RawScores]] = {
-    ".csv": read_csv,
-    ".tsv": read_csv,
-    ".txt": read_csv,
-    ".in": read_text,
-}
+    ".csv": read_csv, ".tsv": read_csv, ".txt": read_csv, ".in": read_text,
+}  # fmt: skip
 MATRICES = {".npy": read_npy, ".npz": read_npz}  # which do not say, or not always, whether their rows are papers
 
 
 def read_scores(
-    path: str | os.PathLike[str],
-    *,
-    orientation: str | None = None,
-    missing: str | float = "refuse",
-    conflicts: str = "refuse",
-    normalise: bool = False,
-) -> ScoreTable:
+    path: str | os.PathLike[str], *, orientation: str | None = None, missing: str | float = "refuse",
+    conflicts: str = "refuse", normalise: bool = False,
+) -> ScoreTable:  # fmt: skip
     """Reads match scores of papers and reviewers; the ending of the name says the format.
 
     | ending | layout | rows are |

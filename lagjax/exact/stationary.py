@@ -92,15 +92,9 @@ def stationary_law(chain: Chain, assign: sparse.csr_array) -> tuple[np.ndarray, 
 
 
 def solve_chain(
-    chain: Chain,
-    assign: sparse.csr_array,
-    right: np.ndarray,
-    weight: np.ndarray,
-    start: np.ndarray,
-    *,
-    tolerance: float = 1e-13,
-    transposed: bool = False,
-) -> np.ndarray:
+    chain: Chain, assign: sparse.csr_array, right: np.ndarray, weight: np.ndarray, start: np.ndarray, *,
+    tolerance: float = 1e-13, transposed: bool = False,
+) -> np.ndarray:  # fmt: skip
     """Solves Z x = right, or its transpose, for Z = I - P + 1 u, u a law: directly if it is small, else by GMRES from `start`.
 
     The stationary law solves Z^T pi = u. For a reward r per step, h = Z^-1 r obeys h + (u h) 1 = r + P h, so that u h is the

@@ -67,14 +67,9 @@ class Attractor:
 
 
 def find_attractor(
-    step: Callable,
-    fixed_point,
-    starts: Starts,
-    steps: int,
-    *,
-    devices=None,
+    step: Callable, fixed_point, starts: Starts, steps: int, *, devices=None,
     progress: Callable[[int, int], object] | None = None,
-) -> Attractor:
+) -> Attractor:  # fmt: skip
     """Iterates a map from many starts at once and says what became of them.
 
     An unsettled trajectory is followed for 4 (d+1) more steps; when it comes back to where it was, to rounding, every time

@@ -81,15 +81,10 @@ class FluidReport:
 
 
 def verify(
-    instance: Instance,
-    policy: str | Policy | Callable[[Instance], Policy] = "lag",
-    *,
-    selection: str = "canonical",
-    starts: int = DEFAULT_STARTS,
-    steps: int | None = None,
-    seed: int = 0,
+    instance: Instance, policy: str | Policy | Callable[[Instance], Policy] = "lag", *, selection: str = "canonical",
+    starts: int = DEFAULT_STARTS, steps: int | None = None, seed: int = 0,
     progress: Callable[[int, int], object] | None = None,
-) -> FluidReport:
+) -> FluidReport:  # fmt: skip
     """Checks the fixed point, its spectrum and its kinks, and searches for trajectories that do not settle; in float64.
 
     Args:

@@ -65,24 +65,21 @@ class Recovered(NamedTuple):
     reward: jax.Array
 
 
-def _over_types(term: Callable[..., Pair], scores: jax.Array, columns: Sequence[jax.Array]) -> Pair:
-    """Sums over types of term(scores (., C), *columns (., 1)), two numbers a pair, each (C,) in float64."""
-    parts = [x.reshape(-1, CHUNK, x.shape[-1]) for x in (scores, *(c[:, None] for c in columns))]
+def _over(axis: int, term: Callable[..., Pair], scores: jax.Array, *along: jax.Array) -> Pair:
+    """Sums of term(scores, *along) over types (axis 0) or servers (axis 1): two numbers a pair, each (C,) or (V,) in float64.
+
+    `scores` is (V, C); what runs along the axis is (V,) or (C,).
+    """
+    inner = scores.shape[1] if axis == 0 else scores.shape[0]
+    parts = [
+        x.reshape((-1, CHUNK, m) if axis == 0 else (m, CHUNK, -1))
+        for x, m in ((scores, inner), *((a, 1) for a in along))
+    ]
     first, second = term(*(x[:, 0] for x in parts))
     for i in range(1, CHUNK):
         more, also = term(*(x[:, i] for x in parts))
         first, second = first + more, second + also
-    return first.astype(jnp.float64).sum(0), second.astype(jnp.float64).sum(0)
-
-
-def _over_servers(term: Callable[..., Pair], scores: jax.Array, rows: Sequence[jax.Array]) -> Pair:
-    """Sums over servers of term(scores (V, .), *rows (1, .)), two numbers a pair, each (V,) in float64."""
-    parts = [x.reshape(x.shape[0], CHUNK, -1) for x in (scores, *(r[None] for r in rows))]
-    first, second = term(*(x[:, 0] for x in parts))
-    for i in range(1, CHUNK):
-        more, also = term(*(x[:, i] for x in parts))
-        first, second = first + more, second + also
-    return first.astype(jnp.float64).sum(1), second.astype(jnp.float64).sum(1)
+    return first.astype(jnp.float64).sum(axis), second.astype(jnp.float64).sum(axis)
 
 
 def _newton(sums: Sums, worth: jax.Array, tolerance: jax.Array) -> tuple:
@@ -133,7 +130,7 @@ def _smooth_sums(scores: jax.Array, types: Types, width: jax.Array, dtype: np.dt
             y, t = _share(s, ell, d, worth, narrow)
             return lam * (y * (t - y / 2)), occupancy * y
 
-        value, slope = _over_types(term, scores, (rate, rate * duration, duration, *prices))
+        value, slope = _over(0, term, scores, rate, rate * duration, duration, *prices)
         return width * value, slope
 
     return sums
@@ -149,22 +146,16 @@ def _exact_sums(scores: jax.Array, types: Types) -> Sums:
             index = s.astype(jnp.float64) - ell - d * worth
             return lam * jnp.maximum(index, 0), jnp.where(index > 0, lam * d, 0)
 
-        return _over_types(term, scores, types)
+        return _over(0, term, scores, *types)
 
     return sums
 
 
 @functools.partial(jax.jit, static_argnames="dtype")
 def smooth_block(
-    scores: jax.Array,
-    types: Types,
-    live: jax.Array,
-    worth: jax.Array,
-    width: jax.Array,
-    tolerance: jax.Array,
-    *,
+    scores: jax.Array, types: Types, live: jax.Array, worth: jax.Array, width: jax.Array, tolerance: jax.Array, *,
     dtype: np.dtype,
-) -> tuple[jax.Array, ...]:
+) -> tuple[jax.Array, ...]:  # fmt: skip
     """One evaluation of a block.
 
     Args:
@@ -190,7 +181,7 @@ def smooth_block(
         y, _ = _share(s, prices, duration, q, narrow)
         return phi * y, phi * (y - y * y) / 2
 
-    served, bend = _over_servers(term, scores, (level, free))
+    served, bend = _over(1, term, scores, level, free)
     return root, served, bend, steps
 
 
@@ -212,23 +203,16 @@ def recover_block(
         y, _ = _share(s, prices, duration, q, 1 / width)
         return phi * y, s.astype(jnp.float64) * (phi * y)
 
-    served, reward = _over_servers(term, scores, (smooth_worth, free))
+    served, reward = _over(1, term, scores, smooth_worth, free)
     _, low, value, _, _ = _newton(_exact_sums(scores, types), smooth_worth, tolerance)
     return Recovered(jnp.maximum(low, value) * live, smooth_worth, served, reward)
 
 
 @jax.jit
 def share_block(
-    scores: jax.Array,
-    types: Types,
-    live: jax.Array,
-    worth: jax.Array,
-    smooth_worth: jax.Array,
-    width: jax.Array,
-    keep: jax.Array,
-    extra: jax.Array,
-    zero: jax.Array,
-) -> tuple[jax.Array, ...]:
+    scores: jax.Array, types: Types, live: jax.Array, worth: jax.Array, smooth_worth: jax.Array, width: jax.Array,
+    keep: jax.Array, extra: jax.Array, zero: jax.Array,
+) -> tuple[jax.Array, ...]:  # fmt: skip
     """The repaired shares of a block.
 
     Args:

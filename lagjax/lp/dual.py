@@ -84,16 +84,10 @@ class _Certificate:
 
 
 def solve_dual(
-    scores: ArrayLike,
-    arrival_rate: ArrayLike,
-    mean_duration: ArrayLike,
-    demand: float,
-    *,
-    gap: float = DEFAULT_GAP,
-    max_evaluations: int = MAX_EVALUATIONS,
-    progress: Callable[[int, float], object] | None = None,
+    scores: ArrayLike, arrival_rate: ArrayLike, mean_duration: ArrayLike, demand: float, *, gap: float = DEFAULT_GAP,
+    max_evaluations: int = MAX_EVALUATIONS, progress: Callable[[int, float], object] | None = None,
     start: ArrayLike | None = None,
-) -> DualSolution:
+) -> DualSolution:  # fmt: skip
     """Solves OCC-LP(B) to a certified relative gap.
 
     Args:
@@ -235,14 +229,8 @@ def _solution(blocks: ServerBlocks, target: Demand, c: _Certificate) -> DualSolu
     for array in (shares, free, worth):
         array.setflags(write=False)
     return DualSolution(
-        price=c.price * blocks.scale,
-        server_price=worth * blocks.scale,
-        free_fraction=free,
-        share=shares,
-        objective=c.value * blocks.scale,
-        bound=c.bound * blocks.scale,
-        relative_gap=c.gap,
-        iterations=blocks.evaluations,
-        zero_tolerance=float(zero.max()) * blocks.scale,
+        price=c.price * blocks.scale, server_price=worth * blocks.scale, free_fraction=free, share=shares,
+        objective=c.value * blocks.scale, bound=c.bound * blocks.scale, relative_gap=c.gap,
+        iterations=blocks.evaluations, zero_tolerance=float(zero.max()) * blocks.scale,
         ties_undecided=max(0, near - len(target.rate)),
-    )
+    )  # fmt: skip

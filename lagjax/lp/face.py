@@ -52,13 +52,9 @@ def settle(program: Program, face: Face, w: np.ndarray, idle: np.ndarray) -> tup
 
 
 def primal_centre(
-    program: Program,
-    face: Face,
-    w: np.ndarray,
-    idle: np.ndarray,
-    spare: np.ndarray,
+    program: Program, face: Face, w: np.ndarray, idle: np.ndarray, spare: np.ndarray,
     dependent: tuple[np.ndarray, np.ndarray] | None,
-) -> tuple[np.ndarray, np.ndarray] | None:
+) -> tuple[np.ndarray, np.ndarray] | None:  # fmt: skip
     """Returns (w, idle), the analytic centre of the primal face, or None when the face has no interior.
 
     Newton's method on sum log w + sum log(bound - w) + sum log idle + sum log spare over the entries that are

@@ -74,21 +74,10 @@ def solve_highs(
         at_most, exact = (types, demand), (servers, ones)
         upper[:size] = 1
     answer = run_highs(
-        cost,
-        method=method,
-        progress=progress,
-        A_ub=at_most[0].tocsr(),
-        b_ub=at_most[1],
-        A_eq=exact[0].tocsr(),
-        b_eq=exact[1],
-        bounds=np.stack([np.zeros_like(upper), upper], axis=1),
-    )
+        cost, method=method, progress=progress, A_ub=at_most[0].tocsr(), b_ub=at_most[1], A_eq=exact[0].tocsr(),
+        b_eq=exact[1], bounds=np.stack([np.zeros_like(upper), upper], axis=1),
+    )  # fmt: skip
     by_row = [answer.eqlin.marginals] if program.coupled else [answer.ineqlin.marginals, answer.eqlin.marginals]
     prices = -np.concatenate(by_row) * unit
-    point = (
-        answer.x[:size].reshape(shape),
-        answer.x[size:],
-        prices[:num_types] / program.rate,
-        prices[num_types:],
-    )
+    point = (answer.x[:size].reshape(shape), answer.x[size:], prices[:num_types] / program.rate, prices[num_types:])
     return point, int(answer.nit)

@@ -124,17 +124,10 @@ def _direction(program: Program, p: Point, system: NewtonSystem, aims: Sequence[
     )
     d_up = (d_idle if coupled else 0.0) - dw
     return Point(
-        w=dw,
-        up=d_up,
-        idle=d_idle,
-        spare=d_spare,
-        low=(t_low - p.low * dw) / p.w,
-        high=(t_high - p.high * d_up) / p.up,
-        idle_low=(t_idle - p.idle_low * d_idle) / p.idle,
-        spare_low=(t_spare - p.spare_low * d_spare) / p.spare,
-        type_price=-d_type,
-        server_price=-d_server,
-    )
+        w=dw, up=d_up, idle=d_idle, spare=d_spare, low=(t_low - p.low * dw) / p.w,
+        high=(t_high - p.high * d_up) / p.up, idle_low=(t_idle - p.idle_low * d_idle) / p.idle,
+        spare_low=(t_spare - p.spare_low * d_spare) / p.spare, type_price=-d_type, server_price=-d_server,
+    )  # fmt: skip
 
 
 def _products(p: Point) -> list[np.ndarray]:

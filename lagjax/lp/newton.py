@@ -84,13 +84,9 @@ class NewtonSystem:
         self.multipliers = build(whole_type, whole_server, null)
 
     def solve(
-        self,
-        grad_w: np.ndarray,
-        grad_idle: np.ndarray,
-        grad_spare: np.ndarray,
-        gap_type: np.ndarray,
+        self, grad_w: np.ndarray, grad_idle: np.ndarray, grad_spare: np.ndarray, gap_type: np.ndarray,
         gap_server: np.ndarray,
-    ) -> tuple[np.ndarray, ...]:
+    ) -> tuple[np.ndarray, ...]:  # fmt: skip
         """Returns (dw, d_idle, d_spare, d_type, d_server) with H dx = grad + A' d_multiplier."""
         c = self.curvature
         pushed = c.inverse_w * grad_w
@@ -112,13 +108,9 @@ class NewtonSystem:
         return dw + extra[0], d_idle + extra[1], d_spare + extra[2]
 
     def _moved(
-        self,
-        pushed: np.ndarray | float,
-        d_spare: np.ndarray,
-        d_type: np.ndarray,
-        d_server: np.ndarray,
+        self, pushed: np.ndarray | float, d_spare: np.ndarray, d_type: np.ndarray, d_server: np.ndarray,
         d_idle: np.ndarray,
-    ) -> tuple[np.ndarray, ...]:
+    ) -> tuple[np.ndarray, ...]:  # fmt: skip
         c = self.curvature
         dw = pushed + c.inverse_w * d_type[:, None] + self.aw * d_server
         if c.follow is not None:

@@ -78,15 +78,9 @@ def largest_feasible_load(instance: Instance, blocking: float = 0.0) -> float:
 
 
 def solve_occ(
-    instance: Instance,
-    blocking: float = 0.0,
-    selection: str = "canonical",
-    *,
-    method: str = "auto",
-    gap: float = DUAL_GAP,
-    progress: Progress | None = None,
-    start: OccSolution | None = None,
-) -> OccSolution:
+    instance: Instance, blocking: float = 0.0, selection: str = "canonical", *, method: str = "auto",
+    gap: float = DUAL_GAP, progress: Progress | None = None, start: OccSolution | None = None,
+) -> OccSolution:  # fmt: skip
     """Solves OCC-LP(B).
 
     Args:
@@ -140,14 +134,7 @@ def solve_occ(
             best, selection = highs_vertex(program, tell), "vertex"
     scale = program.scale
     assigned = program.rate[:, None] * best.w
-    arrays = (
-        assigned,
-        best.idle,
-        best.price * scale,
-        best.server_price * scale,
-        best.reduced * scale,
-        best.w,
-    )
+    arrays = (assigned, best.idle, best.price * scale, best.server_price * scale, best.reduced * scale, best.w)
     for array in arrays:
         array.setflags(write=False)
     value = float(np.einsum("vr,vr->v", assigned, program.scores).sum() * scale)

@@ -191,14 +191,9 @@ def _with_last(steps: Iterable[tuple[interior.Point, float]]) -> Iterator[tuple[
 
 
 def _face_centre(
-    program: Program,
-    face: Face,
-    w: np.ndarray,
-    idle: np.ndarray,
-    spare: np.ndarray,
-    price: np.ndarray,
+    program: Program, face: Face, w: np.ndarray, idle: np.ndarray, spare: np.ndarray, price: np.ndarray,
     server_price: np.ndarray,
-) -> Optimum | None:
+) -> Optimum | None:  # fmt: skip
     """The centre of the optimal faces with this partition, measured; None where it is no optimal partition."""
     prices = PriceFace(program, face, price, server_price)
     dual = dual_centre(prices)

@@ -74,13 +74,9 @@ class ServerBlocks:
         self, price: np.ndarray, width: float, tolerance: float, dtype: np.dtype
     ) -> tuple[float, np.ndarray, np.ndarray]:
         """(sum of worths, (V,) served, (V,) bend) at these scaled prices; see `smooth_block`."""
-        types = self._shared(price)
-
-        def one(i: int) -> Any:
-            return smooth_block(self._scores[i], types, self._live[i], self.worth[i], width, tolerance, dtype=dtype)
-
         total, rows = 0.0, np.zeros((2, len(self.rate)))
-        for i, (worth, served, bend, steps) in enumerate(self._map(one)):
+        found = self._map(smooth_block, price, [self.worth], width, tolerance, dtype=dtype)
+        for i, (worth, served, bend, steps) in enumerate(found):
             self.worth[i] = worth
             total += float((worth * self._live_here(i)).sum())
             rows += served, bend
@@ -90,13 +86,8 @@ class ServerBlocks:
 
     def recover(self, price: np.ndarray, width: float, tolerance: float) -> tuple[np.ndarray, ...]:
         """(worth (blocks, C), smooth worth, (V,) served, (V,) reward); see `recover_block`."""
-        types = self._shared(price)
-
-        def one(i: int) -> Any:
-            return recover_block(self._scores[i], types, self._live[i], self.worth[i], width, tolerance)
-
         exact, rows = np.zeros_like(self.worth), np.zeros((2, len(self.rate)))
-        for i, block in enumerate(self._map(one)):
+        for i, block in enumerate(self._map(recover_block, price, [self.worth], width, tolerance)):
             exact[i], self.worth[i] = block.worth, block.smooth_worth
             rows += block.served, block.reward
         self.evaluations += 1
@@ -104,34 +95,19 @@ class ServerBlocks:
 
     def curvature(self, price: np.ndarray, width: float) -> np.ndarray:
         """(V, V) second derivatives of the sum of worths at the point of the last `smooth`; see `bend_block`."""
-        types = self._shared(price)
-
-        def one(i: int) -> Any:
-            return bend_block(self._scores[i], types, self._live[i], self.worth[i], width)
-
         size = self.shape[0]
-        return sum(self._map(one))[:size, :size]
+        return sum(self._map(bend_block, price, [self.worth], width))[:size, :size]
 
     def shares(
-        self,
-        price: np.ndarray,
-        worth: np.ndarray,
-        smooth_worth: np.ndarray,
-        width: float,
-        keep: np.ndarray,
-        extra: np.ndarray,
-        zero: np.ndarray,
-    ) -> tuple[np.ndarray, np.ndarray, int]:
+        self, price: np.ndarray, worth: np.ndarray, smooth_worth: np.ndarray, width: float, keep: np.ndarray,
+        extra: np.ndarray, zero: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray, int]:  # fmt: skip
         """(w (V, R), free fraction (R,), undecided pairs); see `share_block`."""
-        types, (num_types, num_servers) = self._shared(price), self.shape
-        keep, extra, zero = (self._types(x) for x in (keep, extra, zero))
-
-        def one(i: int) -> Any:
-            levels = worth[i], smooth_worth[i]
-            return share_block(self._scores[i], types, self._live[i], *levels, width, keep, extra, zero)
-
+        num_types, num_servers = self.shape
+        of_types = [self._types(x) for x in (keep, extra, zero)]
         w, free, near = np.empty(self.shape), np.empty(num_servers), 0
-        for i, (share, idle, count) in enumerate(self._map(one)):
+        found = self._map(share_block, price, [worth, smooth_worth], width, *of_types)
+        for i, (share, idle, count) in enumerate(found):
             here = slice(i * self.columns, min((i + 1) * self.columns, num_servers))
             used = here.stop - here.start
             w[:, here], free[here] = share[:num_types, :used], idle[:used]
@@ -151,18 +127,17 @@ class ServerBlocks:
         length = -(-self.shape[0] // PADDED) * PADDED
         return np.pad(np.asarray(values, np.float64), (0, length - self.shape[0]))
 
-    def _shared(self, price: np.ndarray) -> Types:
-        return Types(self._types(price), self.rate, self.duration)
-
     def _live_here(self, i: int) -> np.ndarray:
         return np.arange(i * self.columns, (i + 1) * self.columns) < self.shape[1]
 
-    def _map(self, one: Callable[[int], Any]) -> Iterator[Any]:
-        """Results of one(i) as NumPy arrays for every block, in order."""
+    def _map(self, kernel: Callable, price: np.ndarray, rows: list[np.ndarray], *rest: Any, **static: Any) -> Iterator:
+        """What a kernel makes of every block, in order, as NumPy arrays; of `rows` (blocks, C) each block gets its own."""
+        types = Types(self._types(price), self.rate, self.duration)
 
         def call(i: int) -> Any:
             with jax.enable_x64(True):  # a setting of the thread
-                return jax.tree.map(np.asarray, one(i))
+                own = (row[i] for row in rows)
+                return jax.tree.map(np.asarray, kernel(self._scores[i], types, self._live[i], *own, *rest, **static))
 
         indices = range(len(self._scores))
         for result in self._pool.map(call, indices) if self._pool else map(call, indices):

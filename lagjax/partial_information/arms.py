@@ -77,14 +77,10 @@ def arms_of(system: System, ages: int | None = None) -> list[Arm]:
         belief = beliefs(rate, exogenous, system.capacity, count)
         arms.append(
             Arm(
-                belief,
-                reward,
-                landing,
-                _spread(belief[:, -1]),
-                system.discount,
+                belief, reward, landing, _spread(belief[:, -1]), system.discount,
                 system.plain and system.model == "finite",
             )
-        )
+        )  # fmt: skip
     return arms
 
 

@@ -225,26 +225,15 @@ def _one_arm(p, discount):
         follows = values.after[0] + now * values.after[1]
         end = jnp.stack([jnp.max(follows) - jnp.min(follows), slope.reshape(-1)[place]])
         return _State(
-            active,
-            following,
-            jnp.where(joins, now, s.reached),
-            s.gave_up | oldest,
-            now,
-            jnp.maximum(s.residual, worst),
-            jnp.minimum(s.slope, slope.reshape(-1)[place]),
+            active, following, jnp.where(joins, now, s.reached), s.gave_up | oldest, now,
+            jnp.maximum(s.residual, worst), jnp.minimum(s.slope, slope.reshape(-1)[place]),
             jnp.where(oldest & ~s.gave_up, end, s.end),
-        )
+        )  # fmt: skip
 
     start = _State(
-        exists,
-        jnp.broadcast_to(jnp.minimum(age, p.last), (size, ages)),
-        jnp.full((size, ages), -jnp.inf),
-        jnp.asarray(False),
-        jnp.asarray(-jnp.inf),
-        jnp.asarray(0.0),
-        jnp.asarray(jnp.inf),
-        jnp.ones(2),
-    )
+        exists, jnp.broadcast_to(jnp.minimum(age, p.last), (size, ages)), jnp.full((size, ages), -jnp.inf),
+        jnp.asarray(False), jnp.asarray(-jnp.inf), jnp.asarray(0.0), jnp.asarray(jnp.inf), jnp.ones(2),
+    )  # fmt: skip
     final = lax.while_loop(lambda s: jnp.any(s.active) & jnp.isfinite(s.residual), step, start)
     return final.reached, final.residual, final.slope, final.end
 

@@ -24,10 +24,7 @@ POLICIES: dict[str, Callable[[Instance, str], Policy]] = {
 
 
 def build_policy(
-    name: str,
-    instance: Instance,
-    selection: str = "canonical",
-    solution: OccSolution | KiidSolution | None = None,
+    name: str, instance: Instance, selection: str = "canonical", solution: OccSolution | KiidSolution | None = None
 ) -> Policy:
     """Builds a named policy for an instance.
 

@@ -21,13 +21,9 @@ _CUT = re.compile(r"[;\t] *[-+]?[0-9.]*$")
 
 
 def read_delimited(
-    path: str | os.PathLike[str],
-    parse: Callable[[Iterator[Row], Reading], T],
-    readings: tuple[Reading, ...] = WITH_COMMAS,
-    *,
-    width: int | None = None,
-    trailing_comments: bool = False,
-) -> tuple[T, tuple[str, ...]]:
+    path: str | os.PathLike[str], parse: Callable[[Iterator[Row], Reading], T],
+    readings: tuple[Reading, ...] = WITH_COMMAS, *, width: int | None = None, trailing_comments: bool = False,
+) -> tuple[T, tuple[str, ...]]:  # fmt: skip
     """Reads a file under the one reading that its own parser accepts.
 
     Every reading is tried on the first rows, and those that pass on the whole file. If two pass with different

@@ -100,7 +100,7 @@ def _round(
     rounds: int = ROUNDS,
     stages: int = STAGES,
 ) -> tuple[Policy, Race]:
-    def sample(arms: Sequence[int], stage: int) -> np.ndarray:
+    def sample(arms: Sequence[int], stage: int) -> np.ndarray:  # fmt: skip
         policies = [incumbent, *(candidates[arm] for arm in arms)]
         return np.concatenate([trial(policies, seeds()) for _ in range(2**stage)], axis=1)
 
@@ -109,14 +109,9 @@ def _round(
 
 
 def _move(
-    instance: Instance,
-    incumbent: Policy,
-    base: np.ndarray,
-    old: np.ndarray,
-    changes: Sequence[np.ndarray],
-    trial: Trial,
-    seeds: _Seeds,
-) -> tuple[Policy, np.ndarray, Race]:
+    instance: Instance, incumbent: Policy, base: np.ndarray, old: np.ndarray, changes: Sequence[np.ndarray],
+    trial: Trial, seeds: _Seeds,
+) -> tuple[Policy, np.ndarray, Race]:  # fmt: skip
     """A race of `old` plus each change; the new base is the winner's order."""
     candidates = [order_by(-(old + change), f"{_root(incumbent)}, moved") for change in changes]
     after, outcome = _round(incumbent, candidates, trial, seeds)
