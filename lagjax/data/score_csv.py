@@ -28,9 +28,8 @@ def read_csv(path: Path) -> RawScores:
     with reviewers makes a table: a row of scores for each paper. Spaces around fields are dropped.
 
     Raises:
-      InputError: a line without its fields, an unnamed paper or reviewer, a score that is no finite number, a
-        pair given twice, a header with other names, no scores, more than 200 million cells, or a file that
-        reads in two ways.
+      InputError: a line without its fields, an unnamed paper or reviewer, a score that is no finite number, a pair given twice, a
+        header with other names, no scores, more than 200 million cells, or a file that reads in two ways.
     """
     cells, notes = read_delimited(path, functools.partial(_parse, path))
     return as_table(path, cells, notes)

@@ -39,8 +39,7 @@ class RawScores:
     Attributes:
       scores: (papers, reviewers) float64; NaN where the file has no score, else finite and of any sign.
       papers, reviewers: names of the rows and columns.
-      place: from a row and a column of `scores` to where the file has it, for messages ('line 3'); '' where the
-        file has nothing.
+      place: from a row and a column of `scores` to where the file has it, for messages ('line 3'); '' where the file has nothing.
       conflicts: (papers, reviewers) bool, True where the file declares a conflict; None if it declares none.
       gap: what a missing score looks like in this file, for messages.
       notes: how the file was read, if not the plainest way.

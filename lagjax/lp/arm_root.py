@@ -12,10 +12,9 @@ max(x, 0) it is policy iteration and ends after finitely many steps. The smoothe
 
 which needs no transcendental function, is max(x, 0) outside |x| < mu / 2 and lies above it, by mu / 8 at most.
 
-Blocks are (V, C), servers along the vector lanes. Sums are written out over `CHUNK` neighbours, so that XLA's
-CPU compiler makes one vectorised loop of them (its own reductions take 2 to 9 times as long here), and go on in
-float64. V and C are multiples of `PADDED`, so that few
-shapes are compiled; a padded type has rate 0, a padded server `live` 0.
+Blocks are (V, C), servers along the vector lanes. Sums are written out over `CHUNK` neighbours, so that XLA's CPU compiler makes
+one vectorised loop of them (its own reductions take 2 to 9 times as long here), and go on in float64. V and C are multiples of
+`PADDED`, so that few shapes are compiled; a padded type has rate 0, a padded server `live` 0.
 """
 
 from __future__ import annotations

@@ -176,8 +176,7 @@ def _sampled(
 ) -> np.ndarray | None:
     """Prices at the width at which a warm start begins, from a sample of the servers; None for few servers.
 
-    With rates as they are and a demand in proportion, the dual of the sample is, on average, that of the whole in
-    proportion.
+    With rates as they are and a demand in proportion, the dual of the sample is, on average, that of the whole in proportion.
     """
     step = min(_SAMPLE, scores.shape[1] // _SAMPLE_SERVERS)
     if step < 2:

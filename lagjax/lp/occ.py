@@ -100,8 +100,7 @@ def solve_occ(
       The solution; equal numbers are solved once.
 
     Raises:
-      InputError: B is outside [0, 1), the load is above `largest_feasible_load`, or there is no such
-        selection or method.
+      InputError: B is outside [0, 1), the load is above `largest_feasible_load`, or there is no such selection or method.
       SolverError: the solution missed the stated residuals.
     """
     check_selection(selection)

@@ -28,8 +28,7 @@ class Program:
       rate: (V,) lambda_v per step.
       duration: (V,) E[D_v] in steps.
       demand: sum_r w_vr asked for every type, in servers.
-      coupled: True for OCC-LP (w_vr <= idle_r and an exact demand), False for KIID (w_vr <= 1, at most the
-        demand).
+      coupled: True for OCC-LP (w_vr <= idle_r and an exact demand), False for KIID (w_vr <= 1, at most the demand).
       scale: max s_vr, or 1 when all scores are zero.
     """
 

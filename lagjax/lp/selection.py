@@ -7,8 +7,7 @@ equalities on the whole face; of all optimal prices it maximises the same sum ov
 dual. Both are strictly concave programs, so the point is unique, does not depend on the solver nor on the
 order of types, servers, rows or columns, gives identical servers identical values, and is strictly
 complementary: an index is zero only where it is zero in every dual optimum, and then w_vr lies strictly
-between its bounds. It is the limit of the central path, to which an interior-point method without crossover
-converges.
+between its bounds. It is the limit of the central path, to which an interior-point method without crossover converges.
 
 `interior`: the same point together with what the last iterates of that method still hold: entries that
 vanish along the central path keep their limiting proportions (the limit of u / mu is 1 / reduced cost),

@@ -9,9 +9,8 @@ Certificate. The passive sets grow by construction. If each of them satisfies Be
 subsidies then, its value being linear and the optimal one convex, it is optimal in between, and the arm is indexable with these
 indices. `residual` is the largest amount by which a state would gain from the other action, over all intervals.
 
-While the oldest states are active no policy waits beyond T, and its values are those of the arm without truncation.
-Truncation can
-touch only indices within `truncation` of the one at T; older states have indices within `truncation` of that too.
+While the oldest states are active no policy waits beyond T, and its values are those of the arm without truncation. Truncation
+can touch only indices within `truncation` of the one at T; older states have indices within `truncation` of that too.
 """
 
 from __future__ import annotations

@@ -31,11 +31,10 @@ def uniform(instance: Instance) -> Policy:
 def safe_choice(instance: Instance, solution: KiidSolution) -> Policy:
     """ALG-SC-LP (Lag, section 5.1).
 
-    Servers are drawn without replacement with probability proportional to x*_vr among the free ones; when no
-    free server has positive x*, greedy chooses. With the "interior" selection the entries with x* = 0 are
-    drawn next, in the proportions in which they vanish along the central path (what is left when an
-    interior-point solution is used as it comes, with its tiny positive entries), and greedy has nothing left
-    to choose.
+    Servers are drawn without replacement with probability proportional to x*_vr among the free ones; when no free server has
+    positive x*, greedy chooses. With the "interior" selection the entries with x* = 0 are drawn next, in the proportions in which
+    they vanish along the central path (what is left when an interior-point solution is used as it comes, with its tiny positive
+    entries), and greedy has nothing left to choose.
 
     Raises:
       InputError: the solution is of another shape.

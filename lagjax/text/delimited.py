@@ -34,9 +34,8 @@ def read_delimited(
 
     Args:
       path: a file or a pipe; UTF-8, or UTF-16 with a byte-order mark.
-      parse: from rows (line, fields) and the reading to the content; raises InputError naming the line that it
-        cannot take, and takes the first rows of every file that it takes. Contents are compared by `==`, arrays
-        by their bytes.
+      parse: from rows (line, fields) and the reading to the content; raises InputError naming the line that it cannot take, and
+        takes the first rows of every file that it takes. Contents are compared by `==`, arrays by their bytes.
       readings: what may be tried, the plainest first.
       width: how many fields a row has, where the layout says so.
       trailing_comments: whether a # anywhere ends its line, for files in which no field can hold one.
