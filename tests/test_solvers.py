@@ -88,7 +88,7 @@ def test_the_fixed_point_of_a_fluid(monkeypatch):
 
 
 def test_trajectories_of_the_mean_field(monkeypatch):
-    monkeypatch.setattr(mean_field, "MOST_STEPS", 4)
+    monkeypatch.setattr(mean_field, "MAX_STEPS", 4)
     with pytest.raises(SolverError, match=r"^the trajectory over 7 mean service times takes more than 4 steps"):
         mean_field.trajectory(
             random_routing(), 0.7, [3.0, 7.0], (0.5,) * 9

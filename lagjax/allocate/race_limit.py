@@ -7,7 +7,7 @@ from jax import lax
 
 from lagjax.allocate.tiers import budget_ends
 
-_MOST_ROUNDS = 200  # Newton's rounds; a dozen do unless weights differ by many orders of magnitude
+_MAX_ROUNDS = 200  # Newton's rounds; a dozen do unless weights differ by many orders of magnitude
 
 
 def race_limit(budget, capacity, tier, weight):
@@ -45,4 +45,4 @@ def _time(rest, room, rate):
         return later, jnp.any(later > time * (1 + 4 * jnp.finfo(time.dtype).eps)), rounds + 1
 
     start = (jnp.zeros_like(rest)[..., None, :], jnp.asarray(True), jnp.int32(0))
-    return lax.while_loop(lambda s: s[1] & (s[2] < _MOST_ROUNDS), step, start)[0]
+    return lax.while_loop(lambda s: s[1] & (s[2] < _MAX_ROUNDS), step, start)[0]

@@ -14,7 +14,7 @@ DENSE = (
     1500  # up to this many rows or servers, and 20 times its square of both, a full decomposition gives singular values
 )
 STARTS = 3  # of the iteration for larger ones, until one ends well
-LEAST = 1e-9  # smallest epsilon: deviations of shares are rounded in the 16th digit
+MIN_EPSILON = 1e-9  # smallest epsilon: deviations of shares are rounded in the 16th digit
 SWEEPS = 31  # sets tried along each singular vector
 ROUNDS = 12  # of improvement of the best sets
 VECTORS = 6
@@ -50,8 +50,8 @@ def singular_value(graph: Graph) -> float:
 
 def check_epsilon(epsilon: float) -> None:
     """Raises InputError unless epsilon is a deviation that can be told from rounding."""
-    if not LEAST <= epsilon < 1:
-        raise InputError(f"epsilon is {epsilon:g}; give a deviation from {LEAST:g} to below 1")
+    if not MIN_EPSILON <= epsilon < 1:
+        raise InputError(f"epsilon is {epsilon:g}; give a deviation from {MIN_EPSILON:g} to below 1")
 
 
 def certify(graph: Graph, epsilon: float = 0.2) -> Certificate:
@@ -61,7 +61,7 @@ def certify(graph: Graph, epsilon: float = 0.2) -> Certificate:
     much of U and those that should see too little, the best U of each size is a sort of the servers by their weight among them.
 
     Raises:
-      InputError: epsilon is not in [LEAST, 1).
+      InputError: epsilon is not in [MIN_EPSILON, 1).
       SolverError: the iteration for the singular values of a large graph failed from every start.
     """
     check_epsilon(epsilon)

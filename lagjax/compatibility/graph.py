@@ -11,9 +11,9 @@ from scipy.sparse.csgraph import connected_components
 
 from lagjax.errors import InputError
 
-MOST = 2**16  # servers, and types: they are drawn by 16-bit multiplications
-LEAST_LOAD = 1e-6  # arrivals are drawn with a probability that is right to 2^-32
-MOST_EDGES = 50_000_000  # of the distinct neighbourhoods
+MAX_SIZE = 2**16  # servers, and types: they are drawn by 16-bit multiplications
+MIN_LOAD = 1e-6  # arrivals are drawn with a probability that is right to 2^-32
+MAX_EDGES = 50_000_000  # of the distinct neighbourhoods
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -85,7 +85,7 @@ def graph_of(name: str, neighbourhoods: Sequence[np.ndarray], num_servers: int, 
             f"graph '{name}': task type {int(np.argmin(size))} has no server; {_count(size == 0)}. Give every type a server "
             "(a larger degree, or --graph regular)"
         )
-    if len(size) * int(size.max()) > MOST_EDGES:
+    if len(size) * int(size.max()) > MAX_EDGES:
         raise InputError(
             f"graph '{name}': {len(size)} types with up to {size.max()} servers are too many; use fewer edges"
         )
@@ -107,8 +107,8 @@ def graph_of(name: str, neighbourhoods: Sequence[np.ndarray], num_servers: int, 
 def check_size(num_servers, num_types):
     """Raises InputError unless there are 1 to 2^16 of each."""
     for what, value in (("servers", num_servers), ("types", num_types)):
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 1 <= value <= MOST:
-            raise InputError(f"{what} is {value!r}; give a whole number from 1 to {MOST}")
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 1 <= value <= MAX_SIZE:
+            raise InputError(f"{what} is {value!r}; give a whole number from 1 to {MAX_SIZE}")
 
 
 def generator(seed) -> np.random.Generator:
@@ -146,10 +146,10 @@ def check_load(graph: Graph, load: float, allow_overloaded: bool = False) -> Mar
     """Returns the margin.
 
     Raises:
-      InputError: lambda is not in [LEAST_LOAD, 1), or a server is overloaded under random routing and that was not allowed.
+      InputError: lambda is not in [MIN_LOAD, 1), or a server is overloaded under random routing and that was not allowed.
     """
-    if not LEAST_LOAD <= load < 1:
-        raise InputError(f"load is {load:g}; give the arrival rate per server, from {LEAST_LOAD:g} to below 1")
+    if not MIN_LOAD <= load < 1:
+        raise InputError(f"load is {load:g}; give the arrival rate per server, from {MIN_LOAD:g} to below 1")
     margin = subcriticality(graph, load)
     if margin.overloaded and not allow_overloaded:
         raise InputError(

@@ -17,9 +17,9 @@ from lagjax.compatibility.policies import ALL, Policy
 from lagjax.errors import InputError, SolverError
 
 TINY = 1e-13  # of an occupancy, where levels are cut
-MOST_LEVELS = 20_000  # of a trajectory
+MAX_LEVELS = 20_000  # of a trajectory
 TOLERANCE = 1e-9  # of a trajectory
-MOST_STEPS = 1_000_000
+MAX_STEPS = 1_000_000
 
 
 def fixed_point(policy: Policy, load: float, levels: int) -> np.ndarray:
@@ -79,9 +79,9 @@ def trajectory(policy: Policy, load: float, times, start=None) -> np.ndarray:
       (T, levels) occupancies; `levels` as from `levels_of`.
 
     Raises:
-      InputError: the policy looks at all servers, which has no such limit, the start is no occupancy, or more than MOST_LEVELS
+      InputError: the policy looks at all servers, which has no such limit, the start is no occupancy, or more than MAX_LEVELS
         levels are needed.
-      SolverError: the solver takes more than MOST_STEPS steps.
+      SolverError: the solver takes more than MAX_STEPS steps.
     """
     if policy.sees < 2 or policy.choices >= ALL:
         raise InputError(f"policy '{policy.name}' has no smooth mean field; trajectories are those of jsq-d and random")
@@ -90,12 +90,12 @@ def trajectory(policy: Policy, load: float, times, start=None) -> np.ndarray:
         raise InputError("times of a trajectory increase, from 0 on")
     start = check_start([] if start is None else start)
     levels = levels_of(policy, load, start)
-    if levels > MOST_LEVELS:
+    if levels > MAX_LEVELS:
         levels = reached(policy, load, start, times[-1])
-    if levels > MOST_LEVELS:
+    if levels > MAX_LEVELS:
         raise InputError(
             f"a trajectory over {times[-1]:g} mean service times at load {load:g} needs {levels:,} levels of queues, at most "
-            f"{MOST_LEVELS:,} are solved for; use a shorter horizon or a lower load"
+            f"{MAX_LEVELS:,} are solved for; use a shorter horizon or a lower load"
         )
     first = np.zeros(levels)
     first[: len(start)] = start
@@ -105,7 +105,7 @@ def trajectory(policy: Policy, load: float, times, start=None) -> np.ndarray:
         path, ended = _solve(jnp.asarray(first), jnp.asarray(times), jnp.asarray(load), policy.choices)
     if not bool(ended):
         raise SolverError(
-            f"the trajectory over {times[-1]:g} mean service times takes more than {MOST_STEPS:,} steps; use a shorter horizon"
+            f"the trajectory over {times[-1]:g} mean service times takes more than {MAX_STEPS:,} steps; use a shorter horizon"
         )
     return np.asarray(path)
 
@@ -116,7 +116,7 @@ def _solve(first, times, load, choices):
 
     solved = diffrax.diffeqsolve(
         diffrax.ODETerm(lambda t, q, load: drift(q, load, choices)), diffrax.Tsit5(), t0=0.0, t1=times[-1], dt0=1e-3, y0=first,
-        args=load, saveat=diffrax.SaveAt(ts=times), max_steps=MOST_STEPS,
+        args=load, saveat=diffrax.SaveAt(ts=times), max_steps=MAX_STEPS,
         stepsize_controller=diffrax.PIDController(rtol=TOLERANCE, atol=TOLERANCE), throw=False,
     )  # fmt: skip
     return solved.ys, solved.result == diffrax.RESULTS.successful

@@ -8,11 +8,5 @@ from lagjax.data.service import parse_service
 from lagjax.data.table import ScoreTable
 
 __all__ = [
-    "ScoreTable",
-    "instance_from_files",
-    "normalise",
-    "parse_service",
-    "read_durations",
-    "read_scores",
-    "subsample",
-]
+    "ScoreTable", "instance_from_files", "normalise", "parse_service", "read_durations", "read_scores", "subsample",
+]  # fmt: skip

@@ -13,17 +13,10 @@ from lagjax.instance import Instance, make_instance
 
 
 def instance_from_files(
-    scores: ScoreTable | str | os.PathLike[str],
-    durations: str | os.PathLike[str] | None = None,
-    *,
-    servers_per_task: int,
-    load: float,
-    service: str | None = None,
-    column: str | None = None,
-    shortest: int | None = None,
-    name: str | None = None,
-    note: Callable[[str], None] | None = None,
-) -> Instance:
+    scores: ScoreTable | str | os.PathLike[str], durations: str | os.PathLike[str] | None = None, *,
+    servers_per_task: int, load: float, service: str | None = None, column: str | None = None,
+    shortest: int | None = None, name: str | None = None, note: Callable[[str], None] | None = None,
+) -> Instance:  # fmt: skip
     """Builds the instance of a file of scores and a service law; all papers arrive equally often.
 
     Args:
@@ -55,11 +48,6 @@ def instance_from_files(
     else:
         law = from_sample_file(durations, column, shortest=shortest, note=note)
     return make_instance(
-        table.scores,
-        law,
-        servers_per_task=servers_per_task,
-        load=load,
-        name=name or table.source.stem,
-        tasks=table.papers,
-        servers=table.reviewers,
-    )
+        table.scores, law, servers_per_task=servers_per_task, load=load, name=name or table.source.stem,
+        tasks=table.papers, servers=table.reviewers,
+    )  # fmt: skip

@@ -24,12 +24,9 @@ _COLUMNS_SHOWN = 3
 
 
 def read_durations(
-    path: str | os.PathLike[str],
-    column: str | None = None,
-    *,
-    shortest: int | None = None,
+    path: str | os.PathLike[str], column: str | None = None, *, shortest: int | None = None,
     note: Callable[[str], None] | None = None,
-) -> np.ndarray:
+) -> np.ndarray:  # fmt: skip
     """Reads positive times in the unit of the file; `lagjax.durations.from_sample` rounds them to steps.
 
     A first line of words only is a header. A first line with any number in it is data. Fields are separated by

@@ -20,9 +20,8 @@ from lagjax.errors import InputError
 def subsample(table: ScoreTable, papers: int | None = None, reviewers: int | None = None, seed: int = 0) -> ScoreTable:
     """Draws papers and reviewers uniformly without replacement, keeping the order of the file.
 
-    Papers and reviewers have streams of their own, named and derived from the seed: the papers drawn do not
-    depend on how many reviewers are drawn, nor the other way round. With one seed, a smaller draw is part of
-    a larger one.
+    Papers and reviewers have streams of their own, named and derived from the seed: the papers drawn do not depend on how many
+    reviewers are drawn, nor the other way round. With one seed, a smaller draw is part of a larger one.
 
     Args:
       table: what to draw from.
@@ -41,12 +40,9 @@ def subsample(table: ScoreTable, papers: int | None = None, reviewers: int | Non
     if reviewers is not None:
         notes.append(f"{len(columns)} of {len(table.reviewers)} reviewers drawn with seed {start}")
     return dataclasses.replace(
-        table,
-        scores=table.scores[np.ix_(rows, columns)],
-        papers=tuple(table.papers[i] for i in rows),
-        reviewers=tuple(table.reviewers[i] for i in columns),
-        notes=(*table.notes, *notes),
-    )
+        table, scores=table.scores[np.ix_(rows, columns)], papers=tuple(table.papers[i] for i in rows),
+        reviewers=tuple(table.reviewers[i] for i in columns), notes=(*table.notes, *notes),
+    )  # fmt: skip
 
 
 def normalise(table: ScoreTable) -> ScoreTable:

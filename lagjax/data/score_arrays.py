@@ -41,9 +41,8 @@ def read_npz(path: Path, orientation: str | None) -> RawScores:
     papers for files made otherwise.
 
     Raises:
-      InputError: no `similarity_matrix`, unreadable or non-numeric arrays, a mask of another shape or with
-        entries other than 0 and 1, an infinite score, or -1 beside other negative scores, which leaves open
-        whether it marks an empty document.
+      InputError: no `similarity_matrix`, unreadable or non-numeric arrays, a mask of another shape or with entries other than 0
+        and 1, an infinite score, or -1 beside other negative scores, which leaves open whether it marks an empty document.
     """
     with _opened(path) as found:
         if isinstance(found, np.ndarray):

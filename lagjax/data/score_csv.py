@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lagjax.data.cells import Cells, as_table
-from lagjax.data.field import score_in
-from lagjax.data.table import RawScores
+from lagjax.data.table import RawScores, score_in
 from lagjax.data.wide import parse_wide
 from lagjax.errors import InputError
 from lagjax.text import Reading, read_delimited, shown
@@ -29,9 +28,8 @@ def read_csv(path: Path) -> RawScores:
     with reviewers makes a table: a row of scores for each paper. Spaces around fields are dropped.
 
     Raises:
-      InputError: a line without its fields, an unnamed paper or reviewer, a score that is no finite number, a
-        pair given twice, a header with other names, no scores, more than 200 million cells, or a file that
-        reads in two ways.
+      InputError: a line without its fields, an unnamed paper or reviewer, a score that is no finite number, a pair given twice, a
+        header with other names, no scores, more than 200 million cells, or a file that reads in two ways.
     """
     cells, notes = read_delimited(path, functools.partial(_parse, path))
     return as_table(path, cells, notes)

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lagjax.data.field import score_in
-from lagjax.data.table import RawScores, numbered
+from lagjax.data.table import RawScores, numbered, score_in
 from lagjax.errors import InputError
 from lagjax.text import BLANKS, Reading, read_delimited, shown
 
@@ -18,8 +17,7 @@ def read_text(path: Path) -> RawScores:
     """Reads a table whose header line states its size; papers and reviewers are numbered in file order.
 
     Raises:
-      InputError: no header of two positive whole numbers, rows that contradict it, or a score that is no
-        finite number.
+      InputError: no header of two positive whole numbers, rows that contradict it, or a score that is no finite number.
     """
     (size, lines, rows), notes = read_delimited(path, functools.partial(_parse, path), BLANKS)
     papers, reviewers = size

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from pathlib import Path
 
 from lagjax.data.choices import chosen, settle
 from lagjax.data.score_arrays import ORIENTATIONS, read_npy, read_npz
@@ -12,17 +14,16 @@ from lagjax.data.table import RawScores, ScoreTable
 from lagjax.errors import InputError
 from lagjax.text import existing_file
 
-_DELIMITED = (".csv", ".tsv", ".txt")
+READERS: dict[str, Callable[[Path], RawScores]] = {
+    ".csv": read_csv, ".tsv": read_csv, ".txt": read_csv, ".in": read_text,
+}  # fmt: skip
+MATRICES = {".npy": read_npy, ".npz": read_npz}  # which do not say, or not always, whether their rows are papers
 
 
 def read_scores(
-    path: str | os.PathLike[str],
-    *,
-    orientation: str | None = None,
-    missing: str | float = "refuse",
-    conflicts: str = "refuse",
-    normalise: bool = False,
-) -> ScoreTable:
+    path: str | os.PathLike[str], *, orientation: str | None = None, missing: str | float = "refuse",
+    conflicts: str = "refuse", normalise: bool = False,
+) -> ScoreTable:  # fmt: skip
     """Reads match scores of papers and reviewers; the ending of the name says the format.
 
     | ending | layout | rows are |
@@ -66,18 +67,15 @@ def read_scores(
     return settle(source, _read_raw(source, orientation), choices)
 
 
-def _read_raw(path, orientation) -> RawScores:
-    match path.suffix.lower():
-        case ".npy":
-            return read_npy(path, orientation)
-        case ".npz":
-            return read_npz(path, orientation)
-        case suffix if suffix in (*_DELIMITED, ".in"):
-            if orientation == ORIENTATIONS[1]:
-                raise InputError(
-                    f"{path}: orientation is '{orientation}', but a {suffix} file says itself which are the "
-                    "papers; leave orientation out, or mend the file"
-                )
-            return read_text(path) if suffix == ".in" else read_csv(path)
-        case suffix:
-            raise InputError(f"{path}: cannot tell its format by {suffix!r}; name it .csv, .tsv, .npy, .npz or .in")
+def _read_raw(path: Path, orientation: str | None) -> RawScores:
+    suffix = path.suffix.lower()
+    if suffix in MATRICES:
+        return MATRICES[suffix](path, orientation)
+    if suffix not in READERS:
+        raise InputError(f"{path}: cannot tell its format by {suffix!r}; name it .csv, .tsv, .npy, .npz or .in")
+    if orientation == ORIENTATIONS[1]:
+        raise InputError(
+            f"{path}: orientation is '{orientation}', but a {suffix} file says itself which are the papers; leave "
+            "orientation out, or mend the file"
+        )
+    return READERS[suffix](path)

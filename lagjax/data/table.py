@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+
+from lagjax.text import UNKNOWN, Reading
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -36,8 +39,7 @@ class RawScores:
     Attributes:
       scores: (papers, reviewers) float64; NaN where the file has no score, else finite and of any sign.
       papers, reviewers: names of the rows and columns.
-      place: from a row and a column of `scores` to where the file has it, for messages ('line 3'); '' where the
-        file has nothing.
+      place: from a row and a column of `scores` to where the file has it, for messages ('line 3'); '' where the file has nothing.
       conflicts: (papers, reviewers) bool, True where the file declares a conflict; None if it declares none.
       gap: what a missing score looks like in this file, for messages.
       notes: how the file was read, if not the plainest way.
@@ -55,3 +57,20 @@ class RawScores:
 def numbered(kind: str, count: int) -> tuple[str, ...]:
     """Returns the names 'kind 0', 'kind 1', ... for formats that carry no names."""
     return tuple(f"{kind} {i}" for i in range(count))
+
+
+def score_in(text: str, reading: Reading) -> float:
+    """Returns the score that a field holds, of any sign; NaN where it says that none is known (empty, nan, NA, ...).
+
+    Raises:
+      ValueError: anything else, infinity included.
+    """
+    try:
+        score = reading.number(text)
+    except ValueError:
+        if text.strip().lower() in UNKNOWN:
+            return math.nan
+        raise
+    if math.isinf(score):
+        raise ValueError(text)
+    return score

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lagjax.data.cells import Cells
-from lagjax.data.field import score_in
+from lagjax.data.table import score_in
 from lagjax.errors import InputError
 from lagjax.text import Reading, shown
 

@@ -3,26 +3,13 @@ step of policy improvement, and bounds and prices by the number of running tasks
 
 from lagjax.exact.blocking import exact_blocking, geometric_blocking
 from lagjax.exact.improvement import Improved, improve
-from lagjax.exact.known import KnownOptimum, known_optimum
 from lagjax.exact.levels import LevelBound, level_bound, level_policy
+from lagjax.exact.many import KnownOptimum, known_optimum
 from lagjax.exact.optimum import Optimum, optimum
 from lagjax.exact.orders import BestOrder, best_fixed_order
 from lagjax.exact.stationary import ExactValue, evaluate
 
 __all__ = [
-    "BestOrder",
-    "ExactValue",
-    "Improved",
-    "KnownOptimum",
-    "LevelBound",
-    "Optimum",
-    "best_fixed_order",
-    "evaluate",
-    "exact_blocking",
-    "geometric_blocking",
-    "improve",
-    "known_optimum",
-    "level_bound",
-    "level_policy",
-    "optimum",
-]
+    "BestOrder", "ExactValue", "Improved", "KnownOptimum", "LevelBound", "Optimum", "best_fixed_order", "evaluate",
+    "exact_blocking", "geometric_blocking", "improve", "known_optimum", "level_bound", "level_policy", "optimum",
+]  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from lagjax.errors import InputError
@@ -40,7 +41,7 @@ class Block(NamedTuple):
     ends: sparse.csr_array
 
 
-def build_block(sizes, teams, service: Service) -> Block:
+def build_block(sizes: ArrayLike, teams: ArrayLike, service: Service) -> Block:
     """Lists the states of groups of `sizes` (G,) servers on which tasks take `teams` (T, G).
 
     Raises:
@@ -73,7 +74,7 @@ def find(code: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     return order[np.searchsorted(code, wanted, sorter=order)]
 
 
-def _multisets(sizes, need, single):
+def _multisets(sizes: np.ndarray, need: np.ndarray, single: int) -> np.ndarray:
     """All counts (states, kinds) with sum counts * need <= sizes; of the last `single` kinds at most one task each."""
     rest, columns = sizes[None, :], np.zeros((1, 0), dtype=np.uint16)
     for kind, team in enumerate(need):
@@ -101,7 +102,7 @@ def too_large(what: str) -> str:
     )
 
 
-def _step(block, service):
+def _step(block: Block, service: Service) -> sparse.csr_array:
     """Counts go down, then geometric tasks end one kind after another; the matrices of the kinds commute."""
     num_teams, classes = len(block.teams), len(service.finish)
     code_before = block.code[block.before]
@@ -120,7 +121,7 @@ def _step(block, service):
     return sparse.csr_array(ends)
 
 
-def _thinning(block, code, kind, finish):
+def _thinning(block: Block, code: np.ndarray, kind: int, finish: float) -> sparse.csr_array:
     from scipy.stats import binom
 
     running = block.jobs[block.before, kind].astype(np.int64)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -28,6 +28,7 @@ from lagjax.exact.groups import Groups
 from lagjax.exact.service import Service, service_of
 from lagjax.instance import Instance
 
+Factor: TypeAlias = sparse.csr_array | np.ndarray
 _MERGE = 64  # blocks are multiplied out up to this many states: few large matrix products beat many small ones
 _DENSE = 2_000_000  # entries up to which a factor is a dense matrix
 
@@ -53,7 +54,7 @@ class Chain(NamedTuple):
     blocks: tuple[Block, ...]
     local: np.ndarray
     stay: np.ndarray
-    factors: tuple
+    factors: tuple[Factor, ...]
 
     @property
     def num_states(self) -> int:
@@ -125,7 +126,7 @@ def starts(chain: Chain, law: int, team: int, states: np.ndarray) -> tuple[np.nd
     stride = math.prod(len(other.jobs) for other in chain.blocks[b + 1 :])
     own = team if len(chain.blocks) == 1 else 0
 
-    def to(phase):
+    def to(phase: int) -> np.ndarray:
         return chain.stay[states] + stride * (add_task(block, local, own, phase) - block.before[local])
 
     classes = len(chain.service.finish)
@@ -161,7 +162,7 @@ def assign_matrix(chain: Chain, taken: Sequence) -> sparse.csr_array:
     return sparse.csr_array((values, (rows, columns)), shape=shape)
 
 
-def _factors(parts):
+def _factors(parts: Sequence[sparse.csr_array]) -> tuple[Factor, ...]:
     """Multiplies neighbours out as long as they stay small, and makes small factors dense."""
     merged = [parts[0]]
     for part in parts[1:]:
@@ -172,7 +173,7 @@ def _factors(parts):
     return tuple(part.toarray() if math.prod(part.shape) <= _DENSE else part for part in merged)
 
 
-def _apply(factors, value):
+def _apply(factors: Sequence[Factor], value: np.ndarray) -> np.ndarray:
     """The Kronecker product of `factors` times `value` (states,) or (states, n): each pass turns the axes by one."""
     columns = value.shape[1:]
     out = value
@@ -184,5 +185,5 @@ def _apply(factors, value):
     return out.reshape(columns[0], -1).T
 
 
-def _number(count):
+def _number(count: int) -> str:
     return f"{count:,}" if count < 10**12 else f"about 10^{len(str(count)) - 1}"

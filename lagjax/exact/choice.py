@@ -9,7 +9,7 @@ from lagjax.exact.chain import Chain
 from lagjax.instance import Instance
 
 
-def taken_rates(instance: Instance, chain: Chain, tier, weight) -> list[sparse.csr_array]:
+def taken_rates(instance: Instance, chain: Chain, tier: np.ndarray, weight: np.ndarray) -> list[sparse.csr_array]:
     """Per type, the (N, T) probability per step that a task arrives and that team takes it.
 
     Args:
@@ -33,7 +33,7 @@ def taken_rates(instance: Instance, chain: Chain, tier, weight) -> list[sparse.c
     return taken
 
 
-def team_probabilities(free, tier, weight, teams) -> sparse.csr_array:
+def team_probabilities(free: np.ndarray, tier: np.ndarray, weight: np.ndarray, teams: np.ndarray) -> sparse.csr_array:
     """Probability of every team, by drawing its servers one after another without replacement.
 
     Each draw takes from the lowest tier with a free server, in proportion to weight per server.
@@ -64,7 +64,7 @@ def team_probabilities(free, tier, weight, teams) -> sparse.csr_array:
     return sparse.csr_array((probability, (state, column[which])), shape=(len(free), len(teams)))
 
 
-def _draw(free, tier, weight):
+def _draw(free: np.ndarray, tier: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The next server of every row: row, group and probability of all that can be drawn."""
     rows, groups, chances = [], [], []
     left = np.arange(len(free))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from lagjax.policies.table import Policy, strict_order
 
 Groups = tuple[tuple[int, ...], ...]
 
 
-def equal_servers(scores) -> Groups:
+def equal_servers(scores: ArrayLike) -> Groups:
     """Returns the servers in groups of equal score columns, in the order of their first members."""
     columns = np.asarray(scores).T
     return _grouped([tuple(column) for column in columns])
@@ -24,7 +27,7 @@ def single_tiers(policy: Policy) -> tuple[np.ndarray, np.ndarray]:
     return (policy.tier, policy.weight) if order is None else (order, np.ones(order.shape))
 
 
-def lump(scores, tier, weight) -> Groups:
+def lump(scores: ArrayLike, tier: np.ndarray, weight: np.ndarray) -> Groups:
     """Returns the coarsest groups found such that the numbers of busy servers per group are a Markov chain.
 
     The members of a group have equal scores and, for each type on its own, either
@@ -53,13 +56,13 @@ def lump(scores, tier, weight) -> Groups:
         groups = finer
 
 
-def group_tables(groups: Groups, tier, weight) -> tuple[np.ndarray, np.ndarray]:
+def group_tables(groups: Groups, tier: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Returns (..., V, G) tiers and weights per server of the groups that `lump` returned."""
     lowest = np.stack([tier[..., list(members)].min(axis=-1) for members in groups], axis=-1)
     return lowest, weight[..., [members[0] for members in groups]]
 
 
-def _places(tiers, weights, label):
+def _places(tiers: np.ndarray, weights: np.ndarray, label: np.ndarray) -> list[tuple[str, int, float]]:
     """Per server, its run of tiers that hold one group only, or its tier and weight among others."""
     place = [("", 0, 0.0)] * len(label)
     run, last = 0, None
@@ -79,7 +82,7 @@ def _places(tiers, weights, label):
     return place
 
 
-def _grouped(keys) -> Groups:
+def _grouped(keys: Iterable[tuple]) -> Groups:
     found: dict = {}
     for r, key in enumerate(keys):
         found.setdefault(key, []).append(r)

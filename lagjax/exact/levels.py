@@ -29,7 +29,7 @@ from lagjax.lp import SolverError
 from lagjax.policies.table import TIE_TOLERANCE, Policy, order_by_level, tie_groups
 
 LEVELS = "lag-levels"  # name of the policy that its prices make
-MOST_VARIABLES = 40_000  # about half a minute of the solver
+MAX_VARIABLES = 40_000  # about half a minute of the solver
 RAREST = (1e-9, 1e-6, 1e-5)  # levels less likely than this are left out; the next one is tried where the solver fails
 GAP = 1e-4  # largest distance between bound and solution, relative to the bound
 
@@ -95,9 +95,9 @@ def solve_levels(instance: Instance, finish: float) -> LevelBound:
     kind = kind.ravel()
     share = np.bincount(kind, rate) / rate.sum()
     variables = len(size) * (len(share) * most + most + 1)
-    if variables > MOST_VARIABLES:
+    if variables > MAX_VARIABLES:
         raise InputError(
-            f"the program of levels has {variables:,} variables, more than {MOST_VARIABLES:,}; use fewer servers or types"
+            f"the program of levels has {variables:,} variables, more than {MAX_VARIABLES:,}; use fewer servers or types"
         )
     levels = _levels(most, float(rate.sum()), finish)
     worth = scores * share[:, None]  # (V, G), times pi_N: reward per arrival
@@ -136,7 +136,9 @@ def level_policy(instance: Instance) -> Policy:
     return order_by_level(share / 2 - ranks, LEVELS, notes)
 
 
-def _best_multipliers(name, worth, share, size, levels, k):
+def _best_multipliers(
+    name: str, worth: np.ndarray, share: np.ndarray, size: np.ndarray, levels: _Levels, k: int
+) -> tuple[float, np.ndarray, np.ndarray, np.ndarray, float]:
     """The certified bound, prices c (G, m) and ell (V, m) and the gap; rare levels are left out where the solver fails."""
     gap = np.inf
     for rarest in RAREST:
@@ -156,7 +158,7 @@ def _best_multipliers(name, worth, share, size, levels, k):
     )
 
 
-def _levels(most, rate, finish):
+def _levels(most: int, rate: float, finish: float) -> _Levels:
     """The chain of the number of running tasks: those that ran before may end, then one that arrives is added."""
     from scipy.stats import binom
 
@@ -176,7 +178,7 @@ def _levels(most, rate, finish):
     return _Levels(law, idle * back, served * back, freed * back)
 
 
-def _stationary(move):
+def _stationary(move: np.ndarray) -> np.ndarray:
     """The stationary law by the elimination of Grassmann, Taksar and Heyman: no differences, so rare states are exact too."""
     move = move.copy()
     for last in range(len(move) - 1, 0, -1):
@@ -188,7 +190,9 @@ def _stationary(move):
     return law / law.sum()
 
 
-def _solve(worth, share, size, levels, k, rarest):
+def _solve(
+    worth: np.ndarray, share: np.ndarray, size: np.ndarray, levels: _Levels, k: int, rarest: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
     """Returns the multipliers (G, m+1) of the balances and (V, m) of the demands, and the solution a (V, G, m).
 
     Levels less likely than `rarest` have no balance, no demand and no tasks; their multipliers are zero.
@@ -226,7 +230,9 @@ def _solve(worth, share, size, levels, k, rarest):
     return free, task, best, served
 
 
-def _certify(worth, share, size, levels, k, free, task):
+def _certify(
+    worth: np.ndarray, share: np.ndarray, size: np.ndarray, levels: _Levels, k: int, free: np.ndarray, task: np.ndarray
+) -> tuple[float, np.ndarray]:
     """The bound that any multipliers give, per arrival, and the prices c (G, m) in reward.
 
     For multipliers y = `free` / size and those of the demands, the Lagrangian is linear in a and x, 0 <= a <= x <= 1, so its

@@ -1,22 +1,26 @@
-"""Rewards of many policies of one small system: every server by itself, one chain built once, one dense solution each."""
+"""Small systems, every server by itself: rewards of many policies, one dense solution each, and the optimum beside its bound."""
 
 from __future__ import annotations
 
 import functools
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from lagjax.errors import InputError
+from lagjax.exact.blocking import exact_blocking
 from lagjax.exact.chain import build_chain
 from lagjax.exact.choice import team_probabilities
+from lagjax.exact.optimum import optimum
 from lagjax.exact.orders import move_rows
 from lagjax.exact.service import service_of
 from lagjax.instance import Instance
+from lagjax.lp import SolverError, occ_upper_bound
 
-MOST_STATES = 512
-_MOST_ENTRIES = 20_000_000  # of the rows of all teams
+MAX_STATES = 512
+_MAX_ENTRIES = 20_000_000  # of the rows of all teams
 
 
 def tier_rewards(instance: Instance) -> Callable[..., float] | None:
@@ -36,12 +40,12 @@ def tier_rewards(instance: Instance) -> Callable[..., float] | None:
     rate = np.asarray(instance.arrival_rate)
 
     @functools.lru_cache(maxsize=2 * instance.num_types)
-    def part(v, tier, weight):
+    def part(v: int, tier: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         chance = team_probabilities(chain.free, np.frombuffer(tier, np.int64), np.frombuffer(weight), chain.teams)
         chance = np.column_stack([chance.toarray(), 1 - chance.sum(axis=1)])  # the last column is a lost task
         return np.einsum("nt,tnm->nm", chance, rows[chain.service.law[v]]), chance @ rewards[v]
 
-    def reward(tier, weight):
+    def reward(tier: np.ndarray, weight: np.ndarray) -> float:
         tier, weight = np.asarray(tier, dtype=np.int64), np.asarray(weight, dtype=np.float64)
         parts = [part(v, tier[v].tobytes(), weight[v].tobytes()) for v in range(len(rate))]
         step = (1 - rate.sum()) * idle + sum(each * moves for each, (moves, _) in zip(rate, parts, strict=True))
@@ -56,17 +60,39 @@ def is_small(instance: Instance) -> bool:
     """Whether the chain that tells every server apart has at most 512 states, so that policies can be solved by the thousand."""
     count = _count_states(instance)
     teams = math.comb(instance.num_servers, instance.servers_per_task)
-    return count <= MOST_STATES and count**2 * (teams + 1) <= _MOST_ENTRIES
+    return count <= MAX_STATES and count**2 * (teams + 1) <= _MAX_ENTRIES
 
 
-def _count_states(instance):
+def _count_states(instance: Instance) -> int:
     """States with every server told apart: choices of teams of k that do not overlap, each in some phase."""
     servers, k = instance.num_servers, instance.servers_per_task
     phases = service_of(instance).num_phases
     total, ways = 0, 1
     for running in range(servers // k + 1):
         total += ways // math.factorial(running) * phases**running
-        if total > MOST_STATES:
+        if total > MAX_STATES:
             break
         ways *= math.comb(servers - running * k, k)
     return total
+
+
+class KnownOptimum(NamedTuple):
+    """The best that any policy can do; both numbers are exact, so their quotient has no interval.
+
+    Attributes:
+      reward: reward per step of the best policy.
+      occ_ub: OPT(OCC-LP(B)) at the exact blocking B, reward per step.
+    """
+
+    reward: float
+    occ_ub: float
+
+
+def known_optimum(instance: Instance) -> KnownOptimum | None:
+    """The optimum beside its bound, or None where the chain that tells every server apart has more than 512 states."""
+    if not is_small(instance):
+        return None
+    try:
+        return KnownOptimum(optimum(instance).reward, occ_upper_bound(instance, exact_blocking(instance)))
+    except (InputError, SolverError):  # an arrival at every step with durations that are not geometric; no convergence
+        return None

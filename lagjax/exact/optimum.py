@@ -90,7 +90,9 @@ def list_moves(instance: Instance, chain: Chain) -> Moves:
     )
 
 
-def update_values(instance: Instance, chain: Chain, moves: Moves, bias: np.ndarray, action: np.ndarray | None):
+def update_values(
+    instance: Instance, chain: Chain, moves: Moves, bias: np.ndarray, action: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
     """One update of the relative values, and its maximising actions; those of `action` stay where they are as good."""
     later = serve(chain, bias)
     idle = later[chain.stay]
@@ -114,7 +116,7 @@ def update_values(instance: Instance, chain: Chain, moves: Moves, bias: np.ndarr
     return (1 - rate.sum()) * idle + rate @ np.where(lost, idle, best), chosen
 
 
-def follow(instance: Instance, chain: Chain, moves: Moves, action: np.ndarray):
+def follow(instance: Instance, chain: Chain, moves: Moves, action: np.ndarray) -> tuple[sparse.csr_array, np.ndarray]:
     """The assignment matrix and the reward per step of a table of actions."""
     taken, reward = [], np.zeros(chain.num_states)
     for v, rate in enumerate(instance.arrival_rate):

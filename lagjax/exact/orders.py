@@ -72,7 +72,7 @@ def count_orders(instance: Instance, parts: int = 2) -> int:
     return sum(_count(instance, blocks) for blocks in _partitions(equal_servers(instance.scores), int(parts)))
 
 
-def _partitions(groups, parts) -> Iterator[Groups]:
+def _partitions(groups: Groups, parts: int) -> Iterator[Groups]:
     """All ways to cut every group into `parts` blocks, or single servers where it is smaller; by size only."""
     for sizes in itertools.product(*(_cuts(len(members), min(parts, len(members))) for members in groups)):
         blocks: list[tuple[int, ...]] = []
@@ -82,7 +82,7 @@ def _partitions(groups, parts) -> Iterator[Groups]:
         yield tuple(blocks)
 
 
-def _cuts(total, parts, least=1):
+def _cuts(total: int, parts: int, least: int = 1) -> list[tuple[int, ...]]:
     if parts == 1:
         return [(total,)]
     return [
@@ -90,7 +90,7 @@ def _cuts(total, parts, least=1):
     ]
 
 
-def _interchangeable(instance, blocks):
+def _interchangeable(instance: Instance, blocks: Groups) -> list[list[int]]:
     """Lists of blocks of equal servers and equal size: renaming them changes nothing."""
     alike: dict = {}
     for b, members in enumerate(blocks):
@@ -98,12 +98,12 @@ def _interchangeable(instance, blocks):
     return list(alike.values())
 
 
-def _count(instance, blocks):
+def _count(instance: Instance, blocks: Groups) -> int:
     renamed = math.prod(math.factorial(len(alike)) for alike in _interchangeable(instance, blocks))
     return math.factorial(len(blocks)) ** instance.num_types // renamed
 
 
-def _best_of(instance, blocks):
+def _best_of(instance: Instance, blocks: Groups) -> tuple[float, np.ndarray, int]:
     """Reward and (V, blocks) ranks of the best orders of these blocks, and how many were evaluated."""
     chain = build_chain(instance, blocks)
     count = chain.num_states
@@ -121,7 +121,7 @@ def _best_of(instance, blocks):
     )
     choices = itertools.product(np.flatnonzero(fixed).tolist(), *[range(len(ranks))] * (instance.num_types - 1))
     states = np.arange(count)
-    best, found, tried = 0.0, None, 0
+    best, found, tried = 0.0, ranks[[0] * instance.num_types], 0
     while batch := list(itertools.islice(choices, max(1, _BATCH_ENTRIES // count**2))):
         tried += len(batch)
         chosen = team[np.array(batch, dtype=np.int64)]  # (batch, V, N)
@@ -150,7 +150,7 @@ def move_rows(instance: Instance, chain: Chain) -> tuple[np.ndarray, np.ndarray]
     return idle, rows
 
 
-def _team(chain, rank):
+def _team(chain: Chain, rank: np.ndarray) -> np.ndarray:
     """(N,) the team that a strict order takes in every state; T where the task is lost."""
     taken = team_probabilities(chain.free, rank, np.ones(len(rank)), chain.teams).toarray()
     return np.where(taken.any(axis=1), taken.argmax(axis=1), len(chain.teams))

@@ -62,7 +62,7 @@ def service_of(instance: Instance) -> Service:
     return Service(law, np.array(geometric), tuple(stepwise), max((len(pmf) for pmf in stepwise), default=0))
 
 
-def _finish(pmf):
+def _finish(pmf: np.ndarray) -> float | None:
     """1 / mean of the geometric law that `pmf` truncates, or None."""
     if len(pmf) < 2 or pmf[0] == 0:
         return None

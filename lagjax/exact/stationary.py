@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -90,7 +91,10 @@ def stationary_law(chain: Chain, assign: sparse.csr_array) -> tuple[np.ndarray, 
     return law, residual
 
 
-def solve_chain(chain: Chain, assign, right, weight, start, *, tolerance=1e-13, transposed=False) -> np.ndarray:
+def solve_chain(
+    chain: Chain, assign: sparse.csr_array, right: np.ndarray, weight: np.ndarray, start: np.ndarray, *,
+    tolerance: float = 1e-13, transposed: bool = False,
+) -> np.ndarray:  # fmt: skip
     """Solves Z x = right, or its transpose, for Z = I - P + 1 u, u a law: directly if it is small, else by GMRES from `start`.
 
     The stationary law solves Z^T pi = u. For a reward r per step, h = Z^-1 r obeys h + (u h) 1 = r + P h, so that u h is the
@@ -105,7 +109,7 @@ def solve_chain(chain: Chain, assign, right, weight, start, *, tolerance=1e-13, 
         back = sparse.csr_array(assign.T)
         return _gmres(lambda x: x - serve_law(chain, back @ x) + weight * x.sum(), right, start, tolerance)
 
-    def times(x):
+    def times(x: np.ndarray) -> np.ndarray:
         return x - assign @ serve(chain, x) + weight @ x
 
     # Residuals count by how often a state is seen: in that norm the chain is nearly symmetric. The steps that follow carry
@@ -117,12 +121,14 @@ def solve_chain(chain: Chain, assign, right, weight, start, *, tolerance=1e-13, 
     return x
 
 
-def _gmres(times, right, start, tolerance):
+def _gmres(
+    times: Callable[[np.ndarray], np.ndarray], right: np.ndarray, start: np.ndarray, tolerance: float
+) -> np.ndarray:
     operator = LinearOperator((right.size, right.size), matvec=lambda x: times(x.ravel()), dtype=np.float64)
     return gmres(operator, right, x0=start, rtol=tolerance, restart=_RESTART, maxiter=_MAX_RESTARTS)[0]
 
 
-def _memory(chain):
+def _memory(chain: Chain) -> int:
     """Steps after which most of the tasks that run now have ended."""
     slowest = 1 / chain.service.finish.min() if len(chain.service.finish) else 0
     return math.ceil(2 * max(slowest, chain.service.longest))

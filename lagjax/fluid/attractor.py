@@ -20,12 +20,12 @@ from lagjax.fluid.starts import Starts
 
 BLOCK = 8  # starts iterated together: their states stay in a core's cache
 RECORDS = 400  # distances kept per start
-MOST_STEPS = 2**31 - 1
+MAX_STEPS = 2**31 - 1
 STRIDES = 21  # records made by one call of the compiled program, so at most 20 calls: how often progress is reported
 RETURNED = 64  # times eps: change below which a state has come back (1.4e-14 in float64)
 CONFIRMED = 100_000  # more steps after which a cycle is where it was, to one eps a step,
 NO_NEARER = 0.999  # and its distance from x* is at least this part of what it was
-_MOST_FOLLOWED = 64  # unsettled trajectories that are looked at for cycles
+_MAX_FOLLOWED = 64  # unsettled trajectories that are looked at for cycles
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class Attractor:
       verdict: "true", every trajectory ended within `tolerance` of x*; "false", one came back to where it had been, elsewhere;
         "undecided" otherwise.
       times: (L,) steps; distance: (L, N) at those times, the first at 0 and the last at T.
-      kind: N words on the starts.
+      kind: N descriptions of the starts.
       cycle_length: of the shortest cycle found; 1 is a second fixed point; None if there is none.
       cycle: (cycle_length, R, d+1) its states.
       final_state: (N, R, d+1).
@@ -67,14 +67,9 @@ class Attractor:
 
 
 def find_attractor(
-    step: Callable,
-    fixed_point,
-    starts: Starts,
-    steps: int,
-    *,
-    devices=None,
+    step: Callable, fixed_point, starts: Starts, steps: int, *, devices=None,
     progress: Callable[[int, int], object] | None = None,
-) -> Attractor:
+) -> Attractor:  # fmt: skip
     """Iterates a map from many starts at once and says what became of them.
 
     An unsettled trajectory is followed for 4 (d+1) more steps; when it comes back to where it was, to rounding, every time
@@ -92,7 +87,7 @@ def find_attractor(
     Raises:
       InputError: arguments that cannot be used.
     """
-    whole_number("steps", steps, 1, MOST_STEPS)
+    whole_number("steps", steps, 1, MAX_STEPS)
     check_precision("fixed_point", checked_state("fixed_point", fixed_point))
     target = jnp.asarray(fixed_point)
     if not isinstance(starts, Starts) or len(starts.state) == 0:
@@ -124,7 +119,7 @@ def find_attractor(
     final = np.asarray(state).reshape(-1, *target.shape)[:count]
     tolerance = tolerance_of(target.dtype)
     unsettled = np.flatnonzero(~(distance[-1] <= tolerance))
-    farthest = unsettled[np.argsort(-distance[-1, unsettled], kind="stable")][:_MOST_FOLLOWED]
+    farthest = unsettled[np.argsort(-distance[-1, unsettled], kind="stable")][:_MAX_FOLLOWED]
     cycle = _cycle(step, target, final[farthest], eps) if unsettled.size else None
     verdict = "true" if not unsettled.size else "undecided" if cycle is None else "false"
     return Attractor(

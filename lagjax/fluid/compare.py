@@ -22,15 +22,9 @@ _FULL = 1e-12  # a sum of free fractions this little below k is k
 
 
 def compare_with_simulation(
-    instance: Instance,
-    policy: Policy,
-    sizes: Sequence[tuple[int, int]],
-    start,
-    steps: int,
-    replicas: int = 64,
-    seed: int = 0,
-    progress: Callable[[int, int], object] | None = None,
-) -> xr.Dataset:
+    instance: Instance, policy: Policy, sizes: Sequence[tuple[int, int]], start, steps: int, replicas: int = 64,
+    seed: int = 0, progress: Callable[[int, int], object] | None = None,
+) -> xr.Dataset:  # fmt: skip
     """Simulates the scaled system at every size and measures its distance from the fluid trajectory of the same start.
 
     Both start from `start` in whole copies of the size, so they agree at step 0. A step has m dispatchers, so its tasks

@@ -14,17 +14,17 @@ from lagjax.errors import InputError
 from lagjax.fluid.checks import check_precision, checked_state
 from lagjax.fluid.map import iterate
 
-MOST_STARTS = 1_000_000
+MAX_STARTS = 1_000_000
 _SPARSITY = (0.03, 0.3, 3.0)  # Dirichlet parameters: nearly one stage per server, a few, nearly uniform
 _NEAR = 1e-3  # distance, in entries, of the starts near the fixed point
-_MOST_TOGETHER = 8
+_MAX_TOGETHER = 8
 _ASCENT_ROUNDS = 30
 _ASCENT_RATE = 0.5
 _AFTER = 200
 
 
 class Starts(NamedTuple):
-    """States to start from: (N, R, d+1), and N words that say what each is."""
+    """States to start from: (N, R, d+1), and N descriptions."""
 
     state: np.ndarray
     kind: tuple[str, ...]
@@ -42,14 +42,14 @@ def make_starts(count: int, fixed_point, direction=None, seed: int = 0) -> Start
     Raises:
       InputError: a count or seed that is no whole number in its range, or a fixed point that is no state.
     """
-    whole_number("starts", count, 1, MOST_STARTS)
+    whole_number("starts", count, 1, MAX_STARTS)
     whole_number("seed", seed, 0, 2**64 - 1)
     fixed_point = checked_state("fixed_point", fixed_point).astype(np.float64)
     if direction is not None and np.shape(direction) != fixed_point.shape:
         raise InputError(f"direction has shape {np.shape(direction)}; the fixed point has {fixed_point.shape}")
     num_servers, stages = fixed_point.shape
     random = np.random.Generator(np.random.PCG64(seed))
-    together = np.unique(np.linspace(0, stages - 1, min(_MOST_TOGETHER, stages)).round().astype(int))
+    together = np.unique(np.linspace(0, stages - 1, min(_MAX_TOGETHER, stages)).round().astype(int))
     named = {0: "all free", stages - 1: "all busy, just begun"}
     order = [0, stages - 1, *together[1:-1]] if stages > 1 else [0]
     states = [np.eye(stages)[np.full(num_servers, stage)] for stage in order]
@@ -93,7 +93,7 @@ def worst_starts(step, fixed_point, count: int, seed: int = 0) -> Starts:
     Raises:
       InputError: arguments that cannot be used.
     """
-    whole_number("count", count, 1, MOST_STARTS)
+    whole_number("count", count, 1, MAX_STARTS)
     whole_number("seed", seed, 0, 2**64 - 1)
     check_precision("fixed_point", checked_state("fixed_point", fixed_point))
     step = step if isinstance(step, jax.tree_util.Partial) else jax.tree_util.Partial(step)

@@ -12,22 +12,22 @@ import numpy as np
 
 from lagjax.engine.checks import whole_number
 from lagjax.errors import InputError
-from lagjax.fluid.attractor import MOST_STEPS, Attractor, find_attractor, tolerance_of
+from lagjax.fluid.attractor import MAX_STEPS, Attractor, find_attractor, tolerance_of
 from lagjax.fluid.fixed_point import fixed_point, lp_fixed_point
 from lagjax.fluid.kinks import Kink, nearest_kink
 from lagjax.fluid.map import FluidSystem, fluid_map, fluid_reward, fluid_system
 from lagjax.fluid.spectrum import Spectrum, rate_slopes, spectrum
-from lagjax.fluid.starts import MOST_STARTS, Starts, make_starts, worst_starts
+from lagjax.fluid.starts import MAX_STARTS, Starts, make_starts, worst_starts
 from lagjax.instance import Instance
 from lagjax.lp import check_selection, occ_upper_bound, solve_occ
 from lagjax.policies import PolicyLike, build_policy
 
 DEFAULT_STARTS = 200
-LEAST_STEPS, ENOUGH_STEPS = 500, 100_000  # when the caller names no number of steps
+MIN_STEPS, ENOUGH_STEPS = 500, 100_000  # when the caller names no number of steps
 AT_A_KINK = 1e-9  # distance at which the derivative is taken to jump at the fixed point itself
-_MOST_WORST, _WORST_SHARE = 16, 8  # starts found by ascent: one in 8, at most 16
+_MAX_WORST, _WORST_SHARE = 16, 8  # starts found by ascent: one in 8, at most 16
 _SIDES, _ASIDE = 32, 1e-6  # directions in which the sides of a kink are looked for, and how far
-_MOST_SPECTRA = 6
+_MAX_SPECTRA = 6
 _FIT = (1e-11, 1e-3)  # distances between which the rate of convergence is fitted
 
 
@@ -81,15 +81,10 @@ class FluidReport:
 
 
 def verify(
-    instance: Instance,
-    policy: PolicyLike = "lag",
-    *,
-    selection: str = "canonical",
-    starts: int = DEFAULT_STARTS,
-    steps: int | None = None,
-    seed: int = 0,
+    instance: Instance, policy: PolicyLike = "lag", *, selection: str = "canonical", starts: int = DEFAULT_STARTS,
+    steps: int | None = None, seed: int = 0,
     progress: Callable[[int, int], object] | None = None,
-) -> FluidReport:
+) -> FluidReport:  # fmt: skip
     """Checks the fixed point, its spectrum and its kinks, and searches for trajectories that do not settle; in float64.
 
     Args:
@@ -106,10 +101,10 @@ def verify(
     """
     if not isinstance(instance, Instance):
         raise InputError(f"instance is {instance!r:.60}; give an Instance, such as lagjax.gallery('priority', 0.5)")
-    whole_number("starts", starts, 1, MOST_STARTS)
+    whole_number("starts", starts, 1, MAX_STARTS)
     whole_number("seed", seed, 0, 2**64 - 1)
     if steps is not None:
-        whole_number("steps", steps, 1, MOST_STEPS)
+        whole_number("steps", steps, 1, MAX_STEPS)
     check_selection(selection)
     built = build_policy(policy, instance, selection)
     system = fluid_system(instance, built)
@@ -133,7 +128,7 @@ def verify(
 
 
 def _starts(step, point, direction, count, seed):
-    worst = min(_MOST_WORST, count // _WORST_SHARE)
+    worst = min(_MAX_WORST, count // _WORST_SHARE)
     made = make_starts(count - worst, point, direction, seed)
     if not worst:
         return made
@@ -152,7 +147,7 @@ def _largest_spectrum(system: FluidSystem, point, kink: Kink, seed):
         aside[:, 0] = np.clip(aside[:, 0] + _ASIDE * random.standard_normal(len(point)), 0, 1)
         slopes = rate_slopes(system, aside)
         sides.setdefault((np.round(slopes, 9) + 0.0).tobytes(), aside)
-    spectra = [spectrum(system, aside) for aside in list(sides.values())[:_MOST_SPECTRA]]
+    spectra = [spectrum(system, aside) for aside in list(sides.values())[:_MAX_SPECTRA]]
     return max(spectra, key=lambda found: found.radius), len(sides)
 
 
@@ -160,7 +155,7 @@ def _enough(radius, point):
     """Steps after which what the slowest eigenvalue leaves is within the tolerance, and no copy of the start is in service."""
     tolerance = tolerance_of(np.float64)
     settle = math.log(tolerance) / math.log(radius) if 0 < radius < 1 else 0.0 if radius == 0 else math.inf
-    return int(min(ENOUGH_STEPS, max(LEAST_STEPS, 2 * point.shape[1] + math.ceil(min(1.2 * settle, ENOUGH_STEPS)))))
+    return int(min(ENOUGH_STEPS, max(MIN_STEPS, 2 * point.shape[1] + math.ceil(min(1.2 * settle, ENOUGH_STEPS)))))
 
 
 def _rate(trajectories: Attractor) -> float | None:

@@ -17,7 +17,7 @@ from scipy.sparse.linalg import splu
 from lagjax.errors import InputError
 from lagjax.loss_routing.system import System
 
-MOST_STATES = 200_000
+MAX_STATES = 200_000
 RESIDUAL = 1e-10  # of the balance equations, relative to the largest flow; 1e-14 is usual
 _RARE_HOME = 1e-3  # a home rarer than this, relative to the commonest state, is left
 _LONG = 1e-9  # rate, relative to the busiest state's, at which the "long time" of _common_state ends
@@ -66,11 +66,11 @@ def build_chain(system: System) -> Chain:
     """Lists the states.
 
     Raises:
-      InputError: more than MOST_STATES.
+      InputError: more than MAX_STATES.
     """
-    if system.states > MOST_STATES:
+    if system.states > MAX_STATES:
         raise InputError(
-            f"the queues have {system.states:,} joint states; exact solutions stop at {MOST_STATES:,}: use fewer queues or "
+            f"the queues have {system.states:,} joint states; exact solutions stop at {MAX_STATES:,}: use fewer queues or "
             "less room, or simulate"
         )
     shape = system.room + 1

@@ -13,11 +13,11 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.optimize import elementwise
 
 from lagjax.loss_routing.erlang import blocking, log_path, padded_levels
 from lagjax.loss_routing.system import System
 
-_ROUNDS = 300  # most rounds of a bracket
 _TOLERANCE = 2e-15  # width at which a bracket is a root, relative to what it holds
 
 
@@ -40,7 +40,7 @@ class Splitting(NamedTuple):
 
 
 def optimal_splitting(system: System) -> Splitting:
-    """Equalises the marginal losses, in nested brackets that only ever shrink.
+    """Equalises the marginal losses, by a root of roots.
 
     With z = log(phi / (1 - phi)), the marginal of every class of queues is inverted to a load r(z), and z is the root of
     sum mu_k r_k(z) = lambda. In logarithms marginals of 1e-300 and of 1 - 1e-300 are still told apart.
@@ -50,16 +50,20 @@ def optimal_splitting(system: System) -> Splitting:
     weight = np.bincount(of, system.service_rate)  # service rates behind each class
     even = np.log(system.arrival_rate / system.capacity * servers)  # equal utilisation
 
-    def log_loads(z):
-        return root(lambda log_load: _log_odds(servers, room, log_load) - z, even - 1, even + 1)
+    def above(log_load, z, m, n):  # of the classes still open, repeated to a full number of them: few compiled programs
+        full = -(-len(log_load) // len(servers)) * len(servers)
+        return _log_odds(*(np.resize(x, full) for x in (m, n, log_load)))[: len(log_load)] - z
 
+    def log_loads(z):
+        return _root(above, even - 1, even + 1, z, servers, room)
+
+    @np.vectorize
     def excess(z):
-        return np.log(np.exp(log_loads(z)) @ weight / system.arrival_rate)[None]
+        return np.log(np.exp(log_loads(z)) @ weight / system.arrival_rate)
 
     at = _log_odds(servers, room, even)
-    z = root(excess, np.array([at.min()]), np.array([at.max()]))
-    log_load = log_loads(z)
-    log_load -= excess(z)  # what rounding left of the sum
+    z = _root(excess, at.min() - 0.5, at.max() + 0.5)
+    log_load = log_loads(z) - excess(z)  # what rounding left of the sum
     odds = _log_odds(servers, room, log_load)
     load = np.exp(log_load)[of]
     share = load * system.service_rate / system.arrival_rate
@@ -74,35 +78,11 @@ def split_loss(system: System, share) -> float:
         return float(rate @ np.asarray(blocking(system.servers, system.room, rate / system.service_rate)))
 
 
-def root(function, low, high) -> np.ndarray:
-    """Roots of a vector of increasing functions of one number each; brackets (C,) open by doubling, then only shrink.
-
-    Regula falsi with the Illinois rule; every fourth round halves the bracket, so that the number of rounds is bounded.
-    """
-    low, high = np.array(low, float), np.array(high, float)
-    below, above = function(low), function(high)
-    width = np.maximum(high - low, 1.0)
-    while np.any(below > 0) or np.any(above < 0):
-        low, high = np.where(below > 0, low - width, low), np.where(above < 0, high + width, high)
-        below, above, width = function(low), function(high), 2 * width
-    side = np.zeros(low.shape)
-    for turn in range(_ROUNDS):
-        least = _TOLERANCE * np.maximum(np.abs(low) + np.abs(high), 1.0)
-        if np.all(high - low <= least):
-            break
-        with np.errstate(invalid="ignore", divide="ignore"):
-            middle = (low * above - high * below) / (above - below)
-        # A little inside the bracket: a guess that has converged to one end then brings the other end in.
-        middle = np.clip(middle, low + least / 2, high - least / 2)
-        middle = np.where((turn % 4 == 3) | np.isnan(middle), (low + high) / 2, middle)
-        value = function(middle)
-        left = value < 0
-        # Illinois: an end that stays twice has its value halved, so that it moves in turn.
-        above = np.where(left, np.where(side == 1, above / 2, above), value)
-        below = np.where(left, value, np.where(side == -1, below / 2, below))
-        low, high = np.where(left, middle, low), np.where(left, high, middle)
-        side = np.where(left, 1, -1)
-    return (low + high) / 2
+def _root(function, low, high, *args) -> np.ndarray:
+    """Roots of a vector of increasing functions of one number each; the brackets open as far as they need to."""
+    bracket = elementwise.bracket_root(function, low, high, args=args).bracket
+    tolerances = {"xatol": 0, "xrtol": _TOLERANCE, "fatol": 0, "frtol": 0}
+    return elementwise.find_root(function, bracket, args=args, tolerances=tolerances).x
 
 
 def _log_odds(servers, room, log_load):

@@ -9,14 +9,11 @@ import numpy as np
 
 from lagjax.errors import InputError
 
-MOST_QUEUES = 1000
-MOST_ROOM = 10_000
-LEAST_LOAD, MOST_LOAD = (
-    1e-6,
-    1e6,
-)  # arrivals over the service rate of a queue: what the blocking formulas are tested for
+MAX_QUEUES = 1000
+MAX_ROOM = 10_000
+MIN_LOAD, MAX_LOAD = (1e-6, 1e6)  # arrivals over the service rate of a queue: what the blocking formulas are tested for
 SLOWEST, FASTEST = 1e-100, 1e100  # arrival rates whose squares are still numbers
-MOST_IDLE = 1e6  # services of the uniformised chain, busy or not, per arrival
+MAX_IDLE = 1e6  # services of the uniformised chain, busy or not, per arrival
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -93,15 +90,15 @@ def make_system(servers, room, service_rate, arrival_rate: float) -> System:
     if len(set(lengths.values())) > 1 or servers.ndim != 1:
         listed = ", ".join(f"{name} {_size(shape)}" for name, shape in lengths.items())
         raise InputError(f"the lists differ in length ({listed}); give each one value per queue")
-    if not 1 <= len(servers) <= MOST_QUEUES:
-        raise InputError(f"{len(servers)} queues; give 1 to {MOST_QUEUES}")
+    if not 1 <= len(servers) <= MAX_QUEUES:
+        raise InputError(f"{len(servers)} queues; give 1 to {MAX_QUEUES}")
     for k, (m, n, rate) in enumerate(zip(servers, room, service_rate, strict=True), 1):
         if n < m:
             raise InputError(
                 f"queue {k} has room for {n} jobs but {m} servers; room counts jobs in service: give {m} or more"
             )
-        if n > MOST_ROOM:
-            raise InputError(f"queue {k} has room for {n} jobs; give at most {MOST_ROOM}")
+        if n > MAX_ROOM:
+            raise InputError(f"queue {k} has room for {n} jobs; give at most {MAX_ROOM}")
         if not (np.isfinite(rate) and rate > 0):
             raise InputError(f"queue {k} has service rate {rate:g}; give a positive number of jobs per unit time")
     try:
@@ -119,7 +116,7 @@ def _check_ratios(system):
     """Raises InputError unless all loads are in the range of the formulas and most events are not idle services."""
     arrivals = system.arrival_rate
     for k, rate in enumerate(system.service_rate.tolist(), 1):
-        if not LEAST_LOAD <= arrivals / rate <= MOST_LOAD:
+        if not MIN_LOAD <= arrivals / rate <= MAX_LOAD:
             raise InputError(
                 f"arrivals {arrivals:g} over rates {rate:g} of queue {k} is a load of {arrivals / rate:.4g}; give "
                 "arrivals and rates whose ratio is between 1e-6 and 1e6 for every queue"
@@ -128,7 +125,7 @@ def _check_ratios(system):
         raise InputError(
             f"arrivals {arrivals:g} is not between 1e-100 and 1e100; give all rates in another unit of time"
         )
-    if system.capacity > MOST_IDLE * arrivals:
+    if system.capacity > MAX_IDLE * arrivals:
         raise InputError(
             f"arrivals {arrivals:g} are less than a millionth of the {system.capacity:g} jobs per unit time that all "
             "servers can serve; give more arrivals, lower rates or fewer servers"

@@ -6,14 +6,6 @@ from lagjax.lp.occ import OccSolution, largest_feasible_load, occ_bound, occ_upp
 from lagjax.lp.selection import SELECTIONS, check_selection
 
 __all__ = [
-    "SELECTIONS",
-    "KiidSolution",
-    "OccSolution",
-    "SolverError",
-    "check_selection",
-    "largest_feasible_load",
-    "occ_bound",
-    "occ_upper_bound",
-    "solve_kiid",
-    "solve_occ",
-]
+    "SELECTIONS", "KiidSolution", "OccSolution", "SolverError", "check_selection", "largest_feasible_load", "occ_bound",
+    "occ_upper_bound", "solve_kiid", "solve_occ",
+]  # fmt: skip

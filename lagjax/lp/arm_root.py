@@ -12,20 +12,23 @@ max(x, 0) it is policy iteration and ends after finitely many steps. The smoothe
 
 which needs no transcendental function, is max(x, 0) outside |x| < mu / 2 and lies above it, by mu / 8 at most.
 
-Blocks are (V, C), servers along the vector lanes. Sums are written out over `CHUNK` neighbours, so that XLA's
-CPU compiler makes one vectorised loop of them (its own reductions take 2 to 9 times as long here), and go on in
-float64. V and C are multiples of `PADDED`, so that few
-shapes are compiled; a padded type has rate 0, a padded server `live` 0.
+Blocks are (V, C), servers along the vector lanes. Sums are written out over `CHUNK` neighbours, so that XLA's CPU compiler makes
+one vectorised loop of them (its own reductions take 2 to 9 times as long here), and go on in float64. V and C are multiples of
+`PADDED`, so that few shapes are compiled; a padded type has rate 0, a padded server `live` 0.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
+Pair = tuple[jax.Array, jax.Array]
+Sums = Callable[[jax.Array], Pair]
 CHUNK = 8
 PADDED = 64
 _MAX_STEPS = 50  # of Newton's method; 3 to 6 are usual
@@ -61,39 +64,36 @@ class Recovered(NamedTuple):
     reward: jax.Array
 
 
-def _over_types(term, scores, columns):
-    """Sums over types of term(scores (., C), *columns (., 1)), two numbers a pair, each (C,) in float64."""
-    parts = [x.reshape(-1, CHUNK, x.shape[-1]) for x in (scores, *(c[:, None] for c in columns))]
+def _over(axis: int, term: Callable[..., Pair], scores: jax.Array, *along: jax.Array) -> Pair:
+    """Sums of term(scores, *along) over types (axis 0) or servers (axis 1): two numbers a pair, each (C,) or (V,) in float64.
+
+    `scores` is (V, C); what runs along the axis is (V,) or (C,).
+    """
+    inner = scores.shape[1] if axis == 0 else scores.shape[0]
+    parts = [
+        x.reshape((-1, CHUNK, m) if axis == 0 else (m, CHUNK, -1))
+        for x, m in ((scores, inner), *((a, 1) for a in along))
+    ]
     first, second = term(*(x[:, 0] for x in parts))
     for i in range(1, CHUNK):
         more, also = term(*(x[:, i] for x in parts))
         first, second = first + more, second + also
-    return first.astype(jnp.float64).sum(0), second.astype(jnp.float64).sum(0)
+    return first.astype(jnp.float64).sum(axis), second.astype(jnp.float64).sum(axis)
 
 
-def _over_servers(term, scores, rows):
-    """Sums over servers of term(scores (V, .), *rows (1, .)), two numbers a pair, each (V,) in float64."""
-    parts = [x.reshape(x.shape[0], CHUNK, -1) for x in (scores, *(r[None] for r in rows))]
-    first, second = term(*(x[:, 0] for x in parts))
-    for i in range(1, CHUNK):
-        more, also = term(*(x[:, i] for x in parts))
-        first, second = first + more, second + also
-    return first.astype(jnp.float64).sum(1), second.astype(jnp.float64).sum(1)
-
-
-def _newton(sums, worth, tolerance):
+def _newton(sums: Sums, worth: jax.Array, tolerance: jax.Array) -> tuple:
     """(steps, q, F(q), -F'(q), next q) near the root of q = F(q) for every column; `sums(q)` gives F and -F'.
 
     Ends when no column would move by more than `tolerance`. The next q errs by about the square of that; q is where the
     sums were taken.
     """
 
-    def step(state):
+    def step(state: tuple) -> tuple:
         count, _, new, _, _ = state
         value, slope = sums(new)
         return count + 1, new, (value + slope * new) / (1 + slope), value, slope
 
-    def go_on(state):
+    def go_on(state: tuple) -> jax.Array:
         return (state[0] < _MAX_STEPS) & (jnp.abs(state[2] - state[1]).max() > tolerance)
 
     zero = jnp.zeros_like(worth)
@@ -101,13 +101,15 @@ def _newton(sums, worth, tolerance):
     return count, worth, value, slope, new
 
 
-def _parts(price, dtype):
+def _parts(price: jax.Array, dtype: np.dtype) -> tuple[jax.Array, ...]:
     """A price as numbers of `dtype` that add up to it: float32 alone would move prices by more than late steps do."""
     high = price.astype(dtype)
     return (high,) if dtype == price.dtype else (high, (price - high.astype(price.dtype)).astype(dtype))
 
 
-def _share(scores, prices, duration, worth, narrow):
+def _share(
+    scores: jax.Array, prices: Sequence[jax.Array], duration: jax.Array, worth: jax.Array, narrow: jax.Array
+) -> Pair:
     """(y, t): the share of a pair and its index in widths of the smoothing, shifted by one half."""
     index = scores.astype(narrow.dtype)
     for price in prices:  # the first difference is exact near a tie
@@ -116,40 +118,43 @@ def _share(scores, prices, duration, worth, narrow):
     return jnp.clip(t, 0, 1), t
 
 
-def _smooth_sums(scores, types, width, dtype):
+def _smooth_sums(scores: jax.Array, types: Types, width: jax.Array, dtype: np.dtype) -> Sums:
     prices, rate, duration = _parts(types.price, dtype), types.rate.astype(dtype), types.duration.astype(dtype)
     narrow = (1 / width).astype(dtype)
 
-    def sums(worth):
+    def sums(worth: jax.Array) -> Pair:
         worth = worth.astype(dtype)
 
-        def term(s, lam, occupancy, d, *ell):
+        def term(s: jax.Array, lam: jax.Array, occupancy: jax.Array, d: jax.Array, *ell: jax.Array) -> Pair:
             y, t = _share(s, ell, d, worth, narrow)
             return lam * (y * (t - y / 2)), occupancy * y
 
-        value, slope = _over_types(term, scores, (rate, rate * duration, duration, *prices))
+        value, slope = _over(0, term, scores, rate, rate * duration, duration, *prices)
         return width * value, slope
 
     return sums
 
 
-def _index(scores, types, worth):
+def _index(scores: jax.Array, types: Types, worth: jax.Array) -> jax.Array:
     return scores.astype(jnp.float64) - types.price[:, None] - types.duration[:, None] * worth
 
 
-def _exact_sums(scores, types):
-    def sums(worth):
-        def term(s, ell, lam, d):
+def _exact_sums(scores: jax.Array, types: Types) -> Sums:
+    def sums(worth: jax.Array) -> Pair:
+        def term(s: jax.Array, ell: jax.Array, lam: jax.Array, d: jax.Array) -> Pair:
             index = s.astype(jnp.float64) - ell - d * worth
             return lam * jnp.maximum(index, 0), jnp.where(index > 0, lam * d, 0)
 
-        return _over_types(term, scores, types)
+        return _over(0, term, scores, *types)
 
     return sums
 
 
 @functools.partial(jax.jit, static_argnames="dtype")
-def smooth_block(scores, types: Types, live, worth, width, tolerance, *, dtype):
+def smooth_block(
+    scores: jax.Array, types: Types, live: jax.Array, worth: jax.Array, width: jax.Array, tolerance: jax.Array, *,
+    dtype: np.dtype,
+) -> tuple[jax.Array, ...]:  # fmt: skip
     """One evaluation of a block.
 
     Args:
@@ -171,16 +176,18 @@ def smooth_block(scores, types: Types, live, worth, width, tolerance, *, dtype):
     duration = types.duration.astype(dtype)[:, None]
     narrow, level = (1 / width).astype(dtype), worth.astype(dtype)
 
-    def term(s, q, phi):
+    def term(s: jax.Array, q: jax.Array, phi: jax.Array) -> Pair:
         y, _ = _share(s, prices, duration, q, narrow)
         return phi * y, phi * (y - y * y) / 2
 
-    served, bend = _over_servers(term, scores, (level, free))
+    served, bend = _over(1, term, scores, level, free)
     return root, served, bend, steps
 
 
 @jax.jit
-def recover_block(scores, types: Types, live, worth, width, tolerance) -> Recovered:
+def recover_block(
+    scores: jax.Array, types: Types, live: jax.Array, worth: jax.Array, width: jax.Array, tolerance: jax.Array
+) -> Recovered:
     """The primal point of a block and the exact worth of its servers, all in float64; arguments as `smooth_block`.
 
     The exact worth is max(q, F(q)) at the last Newton point q: at q below the root F(q) is above it, since F
@@ -191,17 +198,20 @@ def recover_block(scores, types: Types, live, worth, width, tolerance) -> Recove
     free = live / (1 + slope)
     prices, duration = (types.price[:, None],), types.duration[:, None]
 
-    def term(s, q, phi):
+    def term(s: jax.Array, q: jax.Array, phi: jax.Array) -> Pair:
         y, _ = _share(s, prices, duration, q, 1 / width)
         return phi * y, s.astype(jnp.float64) * (phi * y)
 
-    served, reward = _over_servers(term, scores, (smooth_worth, free))
+    served, reward = _over(1, term, scores, smooth_worth, free)
     _, low, value, _, _ = _newton(_exact_sums(scores, types), smooth_worth, tolerance)
     return Recovered(jnp.maximum(low, value) * live, smooth_worth, served, reward)
 
 
 @jax.jit
-def share_block(scores, types: Types, live, worth, smooth_worth, width, keep, extra, zero):
+def share_block(
+    scores: jax.Array, types: Types, live: jax.Array, worth: jax.Array, smooth_worth: jax.Array, width: jax.Array,
+    keep: jax.Array, extra: jax.Array, zero: jax.Array,
+) -> tuple[jax.Array, ...]:  # fmt: skip
     """The repaired shares of a block.
 
     Args:
@@ -224,7 +234,7 @@ def share_block(scores, types: Types, live, worth, smooth_worth, width, keep, ex
 
 
 @jax.jit
-def bend_block(scores, types: Types, live, worth, width):
+def bend_block(scores: jax.Array, types: Types, live: jax.Array, worth: jax.Array, width: jax.Array) -> jax.Array:
     """(V, V) second derivatives of the sum of a block's smoothed worths in the prices, at their roots `worth` (C,).
 
     Prices move q_r by -u_r, u_vr = lambda_v w_vr, and indices by J_r = 1 - E[D] u_r'; the Hessian is the sum over r of

@@ -9,13 +9,15 @@ from lagjax.lp.face import Face, primal_centre, settle
 from lagjax.lp.highs import run_highs
 from lagjax.lp.price_face import PriceFace
 from lagjax.lp.program import Program
-from lagjax.lp.progress import Progress
+from lagjax.lp.watching import Progress
 
 _WEIGHTS_SEED, _RANDOM_PART = 2610, 1e-3
 _TIGHT = 1e-9  # of what HiGHS returns, in units of w and of max s_vr
 
 
-def corner(program: Program, face: Face, point, progress: Progress | None = None):
+def corner(
+    program: Program, face: Face, point: tuple[np.ndarray, ...], progress: Progress | None = None
+) -> tuple[np.ndarray, ...]:
     """The corner of a face, primal and dual, at which fixed weights are largest.
 
     The weights grow along types and servers from 1 to 2, each with a small random part from a stated generator, so that the
@@ -48,7 +50,7 @@ def primal_dimension(face: Face, prices: PriceFace) -> int:
     return int(face.free.sum() + face.idle.sum() + face.spare.sum()) - equations
 
 
-def _primal_corner(program, face, progress):
+def _primal_corner(program: Program, face: Face, progress: Progress | None) -> tuple[np.ndarray, np.ndarray]:
     num_types, num_servers = program.scores.shape
     rows, cols = np.nonzero(face.free)
     moving, idle, spare = rows.size, np.flatnonzero(face.idle), np.flatnonzero(face.spare)
@@ -88,7 +90,7 @@ def _primal_corner(program, face, progress):
     return settle(program, face, w, whole)
 
 
-def _dual_corner(prices, progress):
+def _dual_corner(prices: PriceFace, progress: Progress | None) -> tuple[np.ndarray, np.ndarray]:
     """One inequality for each pair of components and sign: the tightest."""
     program, face = prices.program, prices.face
     count, directions = len(prices.directions), scipy.sparse.csr_array(prices.directions)
@@ -115,12 +117,12 @@ def _dual_corner(prices, progress):
     return prices.moved(answer.x)
 
 
-def _weights(shape):
+def _weights(shape: tuple[int, ...]) -> np.ndarray:
     part = np.random.Generator(np.random.PCG64(_WEIGHTS_SEED)).uniform(1, 2, shape)
     return 1 + np.arange(part.size).reshape(shape) / part.size + _RANDOM_PART * part
 
 
-def settled(program: Program, point, zero: float):
+def settled(program: Program, point: tuple[np.ndarray, ...], zero: float) -> tuple[np.ndarray, ...]:
     """A basic solution with its round-off removed: what is close to a bound is there, and the rest solves the equations.
 
     Args:

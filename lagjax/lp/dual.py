@@ -20,6 +20,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from lagjax.errors import InputError, SolverError
 from lagjax.lp.dual_descent import Demand, minimise, newton_tolerance
@@ -27,7 +28,7 @@ from lagjax.lp.server_blocks import ServerBlocks
 
 DEFAULT_GAP = 1e-4
 MAX_EVALUATIONS = 20_000
-_FIRST_WIDTH, _WARM_WIDTH, _LEAST_WIDTH = 0.1, 1e-2, 1e-12  # mu, relative to the largest score
+_FIRST_WIDTH, _WARM_WIDTH, _MIN_WIDTH = 0.1, 1e-2, 1e-12  # mu, relative to the largest score
 _FALL = 10**-0.5  # of mu from stage to stage
 _SAMPLE, _SAMPLE_SERVERS = 16, 256  # the first prices come from one server in 16, of at least 256
 _PATIENCE = 6  # stages without a better gap after which there is none
@@ -78,21 +79,15 @@ class _Certificate:
     value: float
 
     @property
-    def gap(self):
+    def gap(self) -> float:
         return (self.bound - self.value) / abs(self.bound) if self.bound else math.inf
 
 
 def solve_dual(
-    scores,
-    arrival_rate,
-    mean_duration,
-    demand: float,
-    *,
-    gap: float = DEFAULT_GAP,
-    max_evaluations: int = MAX_EVALUATIONS,
-    progress: Callable[[int, float], None] | None = None,
-    start=None,
-) -> DualSolution:
+    scores: ArrayLike, arrival_rate: ArrayLike, mean_duration: ArrayLike, demand: float, *, gap: float = DEFAULT_GAP,
+    max_evaluations: int = MAX_EVALUATIONS, progress: Callable[[int, float], object] | None = None,
+    start: ArrayLike | None = None,
+) -> DualSolution:  # fmt: skip
     """Solves OCC-LP(B) to a certified relative gap.
 
     Args:
@@ -117,7 +112,7 @@ def solve_dual(
     best = [math.inf]
     with ServerBlocks(scores, rate, duration, pause=lambda: report()) as blocks:
 
-        def report():
+        def report() -> None:
             if progress is not None:
                 progress(blocks.evaluations, best[0])
 
@@ -137,7 +132,9 @@ def solve_dual(
         return _solution(blocks, target, certificate)
 
 
-def _checked(scores, rate, duration, demand, gap, start):
+def _checked(
+    scores: ArrayLike, rate: ArrayLike, duration: ArrayLike, demand: float, gap: float, start: ArrayLike | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     scores = np.asarray(scores)
     if scores.dtype not in (np.float32, np.float64):
         scores = scores.astype(np.float64)
@@ -156,8 +153,8 @@ def _checked(scores, rate, duration, demand, gap, start):
     return scores, rate, duration
 
 
-def _certify(blocks, target, price, width):
-    tolerance = newton_tolerance(width, price, blocks.duration, np.float64)
+def _certify(blocks: ServerBlocks, target: Demand, price: np.ndarray, width: float) -> _Certificate:
+    tolerance = newton_tolerance(width, price, blocks.duration, np.dtype(np.float64))
     worth, smooth_worth, served, reward = blocks.recover(price, width, tolerance)
     keep, extra = target.repair(served)
     bound = target.demand * float(target.rate @ price) + float(worth.sum())
@@ -165,20 +162,21 @@ def _certify(blocks, target, price, width):
     return _Certificate(price, width, worth, smooth_worth, keep, extra, bound, value)
 
 
-def _even(blocks, target):
+def _even(blocks: ServerBlocks, target: Demand) -> _Certificate:
     """The even point, optimal at the largest feasible load, against prices at which every task is worth taking."""
     low = -blocks.duration[: len(target.rate)] * target.rate.sum()
-    found = _certify(blocks, target, low, _LEAST_WIDTH)
+    found = _certify(blocks, target, low, _MIN_WIDTH)
     even = np.full_like(target.rate, target.demand / target.servers)
     value = target.value(np.zeros_like(even), np.zeros_like(even), even)
     return dataclasses.replace(found, keep=np.zeros_like(even), extra=even, value=value)
 
 
-def _sampled(scores, scale, target, duration, gap, pause):
+def _sampled(
+    scores: np.ndarray, scale: float, target: Demand, duration: np.ndarray, gap: float, pause: Callable[[], None]
+) -> np.ndarray | None:
     """Prices at the width at which a warm start begins, from a sample of the servers; None for few servers.
 
-    With rates as they are and a demand in proportion, the dual of the sample is, on average, that of the whole in
-    proportion.
+    With rates as they are and a demand in proportion, the dual of the sample is, on average, that of the whole in proportion.
     """
     step = min(_SAMPLE, scores.shape[1] // _SAMPLE_SERVERS)
     if step < 2:
@@ -194,7 +192,9 @@ def _sampled(scores, scale, target, duration, gap, pause):
         return price * blocks.scale / scale
 
 
-def _descend(blocks, target, start, gap, max_evaluations, best):
+def _descend(
+    blocks: ServerBlocks, target: Demand, start: np.ndarray | None, gap: float, max_evaluations: int, best: list[float]
+) -> _Certificate:
     """Minimises at falling widths until a certificate has the gap."""
     price = np.zeros_like(target.rate) if start is None else start
     width = _FIRST_WIDTH if start is None else _WARM_WIDTH
@@ -207,19 +207,19 @@ def _descend(blocks, target, start, gap, max_evaluations, best):
         if certificate.gap <= gap:
             return certificate
         spent = blocks.evaluations >= max_evaluations
-        if spent or idle >= _PATIENCE or width <= _LEAST_WIDTH:
+        if spent or idle >= _PATIENCE or width <= _MIN_WIDTH:
             raise SolverError(
                 f"the dual method reached a relative gap of {best[0]:.2g}, not {gap:.2g}, in {blocks.evaluations} "
                 f"evaluations; {'raise max_evaluations or ' if spent else ''}ask for a larger gap"
             )
-        following = max(width * _FALL, _LEAST_WIDTH)
+        following = max(width * _FALL, _MIN_WIDTH)
         if last is not None:  # prices are nearly linear in the width once the ties are found
             slope = (last[0] - found) / (last[1] - width)
         last = found, width
         price, width = found + slope * (following - width), following
 
 
-def _solution(blocks, target, c):
+def _solution(blocks: ServerBlocks, target: Demand, c: _Certificate) -> DualSolution:
     moved = blocks.by_server(c.smooth_worth - c.worth).max() if c.keep.any() else 0.0
     duration = blocks.duration[: len(target.rate)]
     zero = c.width / 2 + max(moved, 0.0) * duration + 8 * np.finfo(np.float64).eps
@@ -228,14 +228,8 @@ def _solution(blocks, target, c):
     for array in (shares, free, worth):
         array.setflags(write=False)
     return DualSolution(
-        price=c.price * blocks.scale,
-        server_price=worth * blocks.scale,
-        free_fraction=free,
-        share=shares,
-        objective=c.value * blocks.scale,
-        bound=c.bound * blocks.scale,
-        relative_gap=c.gap,
-        iterations=blocks.evaluations,
-        zero_tolerance=float(zero.max()) * blocks.scale,
+        price=c.price * blocks.scale, server_price=worth * blocks.scale, free_fraction=free, share=shares,
+        objective=c.value * blocks.scale, bound=c.bound * blocks.scale, relative_gap=c.gap,
+        iterations=blocks.evaluations, zero_tolerance=float(zero.max()) * blocks.scale,
         ties_undecided=max(0, near - len(target.rate)),
-    )
+    )  # fmt: skip

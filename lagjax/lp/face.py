@@ -44,14 +44,17 @@ def partition(program: Program, p: Point) -> Face:
     return Face(~empty & ~full, full & ~empty, idle, spare)
 
 
-def settle(program: Program, face: Face, w, idle):
+def settle(program: Program, face: Face, w: np.ndarray, idle: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Returns (w, idle) with every entry that the face fixes put on its bound."""
     idle = np.where(face.idle, idle, 0.0)
     bound = np.broadcast_to(idle if program.coupled else 1.0, w.shape)
     return np.where(face.free, w, np.where(face.full, bound, 0.0)), idle
 
 
-def primal_centre(program: Program, face: Face, w, idle, spare, dependent):
+def primal_centre(
+    program: Program, face: Face, w: np.ndarray, idle: np.ndarray, spare: np.ndarray,
+    dependent: tuple[np.ndarray, np.ndarray] | None,
+) -> tuple[np.ndarray, np.ndarray] | None:  # fmt: skip
     """Returns (w, idle), the analytic centre of the primal face, or None when the face has no interior.
 
     Newton's method on sum log w + sum log(bound - w) + sum log idle + sum log spare over the entries that are

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 import threading
+from typing import Any
 
 import numpy as np
 import scipy.sparse
 
 from lagjax.errors import SolverError
 from lagjax.lp.program import Program
-from lagjax.lp.progress import Progress, Step
+from lagjax.lp.watching import Progress, Step
 
 _OPTIONS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 _POLL = 0.2  # seconds between two looks whether HiGHS is done; Ctrl-C works in between
 
 
-def run_highs(cost, *, method: str = "highs-ds", progress: Progress | None = None, **program):
+def run_highs(cost: np.ndarray, *, method: str = "highs-ds", progress: Progress | None = None, **program: Any) -> Any:
     """`scipy.optimize.linprog` in a thread of its own, since HiGHS does not hear an interrupt.
 
     Raises:
@@ -26,7 +27,7 @@ def run_highs(cost, *, method: str = "highs-ds", progress: Progress | None = Non
 
     answers: list = []
 
-    def work():
+    def work() -> None:
         try:
             answers.append(linprog(cost, method=method, options=_OPTIONS, **program))
         except Exception as error:  # handed to the caller's thread
@@ -46,7 +47,9 @@ def run_highs(cost, *, method: str = "highs-ds", progress: Progress | None = Non
     return answer
 
 
-def solve_highs(program: Program, method: str = "highs-ds", progress: Progress | None = None):
+def solve_highs(
+    program: Program, method: str = "highs-ds", progress: Progress | None = None
+) -> tuple[tuple[np.ndarray, ...], int]:
     """Runs HiGHS on the sparse program as it is stated.
 
     Returns:
@@ -72,21 +75,10 @@ def solve_highs(program: Program, method: str = "highs-ds", progress: Progress |
         at_most, exact = (types, demand), (servers, ones)
         upper[:size] = 1
     answer = run_highs(
-        cost,
-        method=method,
-        progress=progress,
-        A_ub=at_most[0].tocsr(),
-        b_ub=at_most[1],
-        A_eq=exact[0].tocsr(),
-        b_eq=exact[1],
-        bounds=np.stack([np.zeros_like(upper), upper], axis=1),
-    )
+        cost, method=method, progress=progress, A_ub=at_most[0].tocsr(), b_ub=at_most[1], A_eq=exact[0].tocsr(),
+        b_eq=exact[1], bounds=np.stack([np.zeros_like(upper), upper], axis=1),
+    )  # fmt: skip
     by_row = [answer.eqlin.marginals] if program.coupled else [answer.ineqlin.marginals, answer.eqlin.marginals]
     prices = -np.concatenate(by_row) * unit
-    point = (
-        answer.x[:size].reshape(shape),
-        answer.x[size:],
-        prices[:num_types] / program.rate,
-        prices[num_types:],
-    )
+    point = (answer.x[:size].reshape(shape), answer.x[size:], prices[:num_types] / program.rate, prices[num_types:])
     return point, int(answer.nit)

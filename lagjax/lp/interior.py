@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from lagjax.lp.newton import Curvature, NewtonSystem
 from lagjax.lp.program import Program
 
 _MAX_ITERATIONS = 200
-_LEAST_SHARE = 0.01  # a path whose weights differ by more narrows, and steps on it shorten
+_MIN_SHARE = 0.01  # a path whose weights differ by more narrows, and steps on it shorten
 USUAL = 1e-12  # relative complementarity at which the partition of most programs is clear
 _ENOUGH = 1e-22  # and of nearly degenerate ones; products keep their relative precision to there
 _SHORTEN = 0.99  # part of the step to the boundary that is taken
@@ -46,13 +46,13 @@ _PRIMAL, _DUAL = ("w", "up", "idle", "spare"), ("low", "high", "idle_low", "spar
 def path(program: Program) -> Iterator[tuple[Point, float]]:
     """Yields (point, complementarity relative to the size of the objective) after every step.
 
-    The products of rare types are driven down in proportion to their rates, as far as _LEAST_SHARE, so that their prices are
+    The products of rare types are driven down in proportion to their rates, as far as _MIN_SHARE, so that their prices are
     resolved too.
     """
     p = _start(program)
     size = max(float(program.rate.sum() * program.demand), 1e-300)
     wanted = program.rate / program.rate.mean()
-    share = np.maximum(wanted, _LEAST_SHARE)
+    share = np.maximum(wanted, _MIN_SHARE)
     enough = _ENOUGH * float((wanted / share).min())
     aim = (share[:, None], share[:, None], 1.0, 0.0 if program.coupled else share)
     count = 2 * p.w.size + p.idle.size + (0 if program.coupled else p.spare.size)
@@ -75,7 +75,7 @@ def path(program: Program) -> Iterator[tuple[Point, float]]:
             return
 
 
-def _start(program):
+def _start(program: Program) -> Point:
     """A strictly feasible primal point, multipliers of the size of the rates."""
     num_types, num_servers = program.scores.shape
     coupled, load = program.coupled, program.occupancy.sum()
@@ -100,7 +100,7 @@ def _start(program):
     )
 
 
-def _curvature(program, p):
+def _curvature(program: Program, p: Point) -> Curvature:
     low, high, idle = p.low / p.w, p.high / p.up, p.idle_low / p.idle
     total = low + high
     if program.coupled:
@@ -109,7 +109,7 @@ def _curvature(program, p):
     return Curvature(1 / total, None, 1 / idle, p.spare / p.spare_low)
 
 
-def _direction(program, p, system, aims):
+def _direction(program: Program, p: Point, system: NewtonSystem, aims: Sequence[np.ndarray]) -> Point:
     """The Newton step towards the given changes of the products of `_PRIMAL` and `_DUAL`."""
     a, coupled = program.occupancy[:, None], program.coupled
     t_low, t_high, t_idle, t_spare = aims
@@ -124,35 +124,28 @@ def _direction(program, p, system, aims):
     )
     d_up = (d_idle if coupled else 0.0) - dw
     return Point(
-        w=dw,
-        up=d_up,
-        idle=d_idle,
-        spare=d_spare,
-        low=(t_low - p.low * dw) / p.w,
-        high=(t_high - p.high * d_up) / p.up,
-        idle_low=(t_idle - p.idle_low * d_idle) / p.idle,
-        spare_low=(t_spare - p.spare_low * d_spare) / p.spare,
-        type_price=-d_type,
-        server_price=-d_server,
-    )
+        w=dw, up=d_up, idle=d_idle, spare=d_spare, low=(t_low - p.low * dw) / p.w,
+        high=(t_high - p.high * d_up) / p.up, idle_low=(t_idle - p.idle_low * d_idle) / p.idle,
+        spare_low=(t_spare - p.spare_low * d_spare) / p.spare, type_price=-d_type, server_price=-d_server,
+    )  # fmt: skip
 
 
-def _products(p):
+def _products(p: Point) -> list[np.ndarray]:
     return [getattr(p, x) * getattr(p, y) for x, y in zip(_PRIMAL, _DUAL, strict=True)]
 
 
-def _steps(p, d, shorten):
+def _steps(p: Point, d: Point, shorten: float) -> list[float]:
     """Longest primal and dual steps that keep every variable positive, shortened, at most 1."""
     return [
         min(1.0, shorten * min(_longest(getattr(p, x), getattr(d, x)) for x in names)) for names in (_PRIMAL, _DUAL)
     ]
 
 
-def _longest(x, dx):
+def _longest(x: np.ndarray, dx: np.ndarray) -> float:
     return 1 / max(1e-300, float(np.max(-dx / np.maximum(x, 1e-300))))
 
 
-def _move(p, d, primal, dual):
+def _move(p: Point, d: Point, primal: float, dual: float) -> Point:
     step = dict.fromkeys(_PRIMAL, primal)
     return Point(
         **{f.name: getattr(p, f.name) + step.get(f.name, dual) * getattr(d, f.name) for f in dataclasses.fields(p)}

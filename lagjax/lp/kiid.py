@@ -8,9 +8,8 @@ import numpy as np
 
 from lagjax.instance import Instance
 from lagjax.lp.program import kiid_program
-from lagjax.lp.progress import Progress
 from lagjax.lp.selection import check_selection, select
-from lagjax.lp.watching import solving
+from lagjax.lp.watching import Progress, solving
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -58,7 +57,7 @@ def solve_kiid(instance: Instance, selection: str = "canonical", *, progress: Pr
     Args:
       instance: the system.
       selection: which optimum; one of `lagjax.lp.selection.SELECTIONS`.
-      progress: called with a `lagjax.lp.progress.Step` again and again.
+      progress: called with a `lagjax.lp.watching.Step` again and again.
 
     Raises:
       InputError: there is no such selection.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import TypeVar
 
 import numpy as np
@@ -13,13 +13,13 @@ _Value = TypeVar("_Value")
 
 
 class Memo:
-    """The values used last, up to a number of bytes. (`functools.lru_cache` counts entries; these differ a millionfold.)"""
+    """The values used last, up to a number of bytes. (`functools.lru_cache` counts entries; these range from 1 kB to 500 MB.)"""
 
     def __init__(self, most_bytes: int):
         self._kept: OrderedDict = OrderedDict()
         self._room = most_bytes
 
-    def get(self, key, compute: Callable[[], _Value], size: Callable[[_Value], int]) -> _Value:
+    def get(self, key: Hashable, compute: Callable[[], _Value], size: Callable[[_Value], int]) -> _Value:
         """The value kept under a key, or computed; `size` tells its bytes."""
         if key in self._kept:
             self._kept.move_to_end(key)
@@ -32,7 +32,7 @@ class Memo:
         return value
 
 
-def fingerprint(*parts) -> bytes:
+def fingerprint(*parts: object) -> bytes:
     """A digest of arrays and plain values."""
     found = hashlib.blake2b(digest_size=16)
     for part in parts:

@@ -1,22 +1,14 @@
-"""The Newton system that every barrier on the two programs shares, reduced to min(V, R) unknowns.
-
-With w eliminated, the multipliers (t of types, s of servers) and the change i of idle solve
-
-    [ D    A    F ] [t]   [rhs_type   ]      D = diag(sum_r W + spare)    A = a W    F = dw / d idle
-    [ A'   Q    G ] [s] = [rhs_server ]      Q = diag(sum_v a^2 W)        G = diag(1 + sum_v a F)
-    [ F'   G   -H ] [i]   [-grad_idle ]      H = diag(1 / inverse_idle)   W = 1 / curvature of w
-
-Where types are few, i and s go first, for each of which one diagonal is inverted, and V unknowns are left. Where servers are
-few, t goes first and R by R matrices are left. Either way a factorisation costs O(V R min(V, R)).
-"""
+"""The Newton system that every barrier on the two programs shares, reduced to min(V, R) unknowns."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
 import scipy.linalg
 
+Multipliers = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, ...]]
 _ROUND_OFF = 1e-15  # what cancellation leaves of a diagonal entry, relative to it
 _ABSENT = 1e-12  # length, or its square, below which a vector is not there
 _WORST = 1e-6  # most damping tried before a matrix is given up
@@ -25,6 +17,14 @@ _WORST = 1e-6  # most damping tried before a matrix is given up
 @dataclasses.dataclass(frozen=True)
 class Curvature:
     """Second derivatives of a separable barrier, w eliminated; what its face fixes has no freedom left.
+
+    Let w_vr have the curvature l from its bound 0 and h from its bound above, which is idle_r in OCC-LP. The barrier's part in
+    (w, idle), for a force f on w and multipliers t_v, s_r of the two equations, is stationary where
+
+        l dw + h (dw - d idle) = f + t_v + a_v s_r,    so    dw = W (f + t_v + a_v s_r) + F d idle,
+
+    with W = 1 / (l + h) and F = h / (l + h). Put back, idle_r keeps the curvature of its own bound and of sum_v l h / (l + h).
+    In KIID the bound above is 1: F = 0, and idle_r keeps its own curvature alone.
 
     Attributes:
       inverse_w: (V, R) 1 / curvature in w, 0 where w is fixed or follows idle.
@@ -40,9 +40,24 @@ class Curvature:
 
 
 class NewtonSystem:
-    """The factorised system of one barrier step."""
+    """The factorised system of one barrier step.
 
-    def __init__(self, occupancy, curvature: Curvature, dependent=None):
+    Linearised, the equations sum_r w_vr + spare_v = demand and idle_r + sum_v a_v w_vr = 1 ask for changes that close their gaps;
+    with dw as `Curvature` has it, and d spare = inverse_spare (force + t) likewise, the multipliers t of types, s of servers and
+    the change i of idle solve
+
+        [ D    A    F ] [t]   [rhs_type   ]      D = diag(sum_r W + inverse_spare)    A = a W
+        [ A'   Q    G ] [s] = [rhs_server ]      Q = diag(sum_v a^2 W)                G = diag(1 + sum_v a F)
+        [ F'   G   -H ] [i]   [-grad_idle ]      H = diag(1 / inverse_idle)
+
+    Each right side is the gap, or the force, less what the forces on w and spare move by themselves. Where types are few, i and
+    then s are eliminated: i = (grad_idle + G s + F' t) / H turns Q into Q + G^2 / H, still diagonal, and V unknowns are left.
+    Where servers are few, t goes first and R by R matrices are left. Either way a factorisation costs O(V R min(V, R)).
+    """
+
+    def __init__(
+        self, occupancy: np.ndarray, curvature: Curvature, dependent: tuple[np.ndarray, np.ndarray] | None = None
+    ) -> None:
         """Factorises the system.
 
         Args:
@@ -68,7 +83,10 @@ class NewtonSystem:
         build = self._over_types if few_types else self._over_servers
         self.multipliers = build(whole_type, whole_server, null)
 
-    def solve(self, grad_w, grad_idle, grad_spare, gap_type, gap_server):
+    def solve(
+        self, grad_w: np.ndarray, grad_idle: np.ndarray, grad_spare: np.ndarray, gap_type: np.ndarray,
+        gap_server: np.ndarray,
+    ) -> tuple[np.ndarray, ...]:  # fmt: skip
         """Returns (dw, d_idle, d_spare, d_type, d_server) with H dx = grad + A' d_multiplier."""
         c = self.curvature
         pushed = c.inverse_w * grad_w
@@ -78,7 +96,9 @@ class NewtonSystem:
         d_type, d_server, d_idle = self.multipliers(left_type, gap_server - self.occupancy @ pushed, grad_idle)
         return *self._moved(pushed, c.inverse_spare * (grad_spare + d_type), d_type, d_server, d_idle), d_type, d_server
 
-    def correct(self, dw, d_idle, d_spare, gap_type, gap_server):
+    def correct(
+        self, dw: np.ndarray, d_idle: np.ndarray, d_spare: np.ndarray, gap_type: np.ndarray, gap_server: np.ndarray
+    ) -> tuple[np.ndarray, ...]:
         """Returns (dw, d_idle, d_spare) with what round-off left of the two gaps closed."""
         c = self.curvature
         left_type = gap_type - dw.sum(1) - d_spare
@@ -87,14 +107,17 @@ class NewtonSystem:
         extra = self._moved(0.0, c.inverse_spare * d_type, d_type, d_server, more)
         return dw + extra[0], d_idle + extra[1], d_spare + extra[2]
 
-    def _moved(self, pushed, d_spare, d_type, d_server, d_idle):
+    def _moved(
+        self, pushed: np.ndarray | float, d_spare: np.ndarray, d_type: np.ndarray, d_server: np.ndarray,
+        d_idle: np.ndarray,
+    ) -> tuple[np.ndarray, ...]:  # fmt: skip
         c = self.curvature
         dw = pushed + c.inverse_w * d_type[:, None] + self.aw * d_server
         if c.follow is not None:
             dw += c.follow * d_idle
         return dw, d_idle, d_spare
 
-    def _over_types(self, whole_type, whole_server, null):
+    def _over_types(self, whole_type: np.ndarray, whole_server: np.ndarray, null: np.ndarray | None) -> Multipliers:
         c, gain = self.curvature, self.gain
         inverse_q = _inverse(whole_server)
         cross = self.aw
@@ -107,7 +130,7 @@ class NewtonSystem:
         matrix[np.diag_indices_from(matrix)] += self.type_diagonal
         solve_types = _factor(matrix, whole_type, null, slice(len(whole_type)))
 
-        def multipliers(rhs_type, rhs_server, grad_idle):
+        def multipliers(rhs_type: np.ndarray, rhs_server: np.ndarray, grad_idle: np.ndarray) -> tuple[np.ndarray, ...]:
             moved = c.inverse_idle * grad_idle
             rhs_server = rhs_server - gain * moved
             if c.follow is not None:
@@ -119,7 +142,7 @@ class NewtonSystem:
 
         return multipliers
 
-    def _over_servers(self, whole_type, whole_server, null):
+    def _over_servers(self, whole_type: np.ndarray, whole_server: np.ndarray, null: np.ndarray | None) -> Multipliers:
         c, gain, aw = self.curvature, self.gain, self.aw
         inverse_type = _inverse(self.type_diagonal)
         weighted = aw * inverse_type[:, None]
@@ -128,7 +151,9 @@ class NewtonSystem:
             matrix[np.diag_indices_from(matrix)] += whole_server
             solve_servers = _factor(matrix, whole_server, null, slice(len(whole_type), None))
 
-            def of_servers(rhs_type, rhs_server, grad_idle):
+            def of_servers(
+                rhs_type: np.ndarray, rhs_server: np.ndarray, grad_idle: np.ndarray
+            ) -> tuple[np.ndarray, ...]:
                 held, moved = inverse_type * rhs_type, c.inverse_idle * grad_idle
                 d_server = solve_servers(rhs_server - held @ aw - moved)
                 return held - inverse_type * (aw @ d_server), d_server, moved + c.inverse_idle * d_server
@@ -150,7 +175,7 @@ class NewtonSystem:
         kept = np.concatenate([len(whole_type) + servers, stiff])
         solve_kept = _factor(matrix, np.concatenate([whole_server, whole_type[stiff]]), null, kept)
 
-        def of_kept(rhs_type, rhs_server, grad_idle):
+        def of_kept(rhs_type: np.ndarray, rhs_server: np.ndarray, grad_idle: np.ndarray) -> tuple[np.ndarray, ...]:
             held = inverse_type * rhs_type
             force = root * (grad_idle + held @ c.follow)
             rhs = np.concatenate([rhs_server - held @ aw, rhs_type[stiff]])
@@ -163,11 +188,13 @@ class NewtonSystem:
         return of_kept
 
 
-def _inverse(x):
+def _inverse(x: np.ndarray) -> np.ndarray:
     return np.divide(1.0, x, out=np.zeros_like(x), where=x > 0)
 
 
-def _factor(matrix, diagonal, null=None, kept=None):
+def _factor(
+    matrix: np.ndarray, diagonal: np.ndarray, null: np.ndarray | None = None, kept: np.ndarray | slice | None = None
+) -> Callable[[np.ndarray], np.ndarray]:
     """Solves with a positive semidefinite matrix, scaled by the diagonal it had before anything cancelled.
 
     The rows `kept` of the orthonormal columns of `null` span the scaled matrix's null space.
@@ -191,14 +218,14 @@ def _factor(matrix, diagonal, null=None, kept=None):
             scaled[places] += 9 * damping
             damping *= 10
 
-    def solve(rhs):
+    def solve(rhs: np.ndarray) -> np.ndarray:
         shaped = weight if rhs.ndim == 1 else weight[:, None]
         return shaped * scipy.linalg.cho_solve((factor, True), shaped * rhs, check_finite=False)
 
     return solve
 
 
-def _orthonormal(vectors):
+def _orthonormal(vectors: np.ndarray) -> np.ndarray:
     """An orthonormal basis of their span, less what is round-off beside vectors of length 1."""
     size = np.sqrt(np.square(vectors).sum(0))
     present = size > _ABSENT

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 import numpy as np
 
 from lagjax.errors import InputError
 from lagjax.instance import Instance
 from lagjax.lp.memo import fingerprint
-from lagjax.lp.program import occ_program
-from lagjax.lp.progress import Progress, Step
+from lagjax.lp.program import Program, occ_program
 from lagjax.lp.selection import MEMO, ZERO_TOLERANCE, Optimum, check_selection, highs_vertex, room, select
-from lagjax.lp.watching import solving
+from lagjax.lp.watching import Progress, Step, solving
 
 METHODS = ("auto", "interior", "highs", "dual")
-MOST_INTERIOR_WORK = 3e9  # V R min(V, R) up to which "auto" factorises: about two minutes on one core, 2 GiB
+MAX_INTERIOR_WORK = 3e9  # V R min(V, R) up to which "auto" factorises: about two minutes on one core, 2 GiB
 DUAL_GAP = 1e-4
 _LOAD_SLACK = 1e-9
 
@@ -83,15 +83,9 @@ def largest_feasible_load(instance: Instance, blocking: float = 0.0) -> float:
 
 
 def solve_occ(
-    instance: Instance,
-    blocking: float = 0.0,
-    selection: str = "canonical",
-    *,
-    method: str = "auto",
-    gap: float = DUAL_GAP,
-    progress: Progress | None = None,
-    start: OccSolution | None = None,
-) -> OccSolution:
+    instance: Instance, blocking: float = 0.0, selection: str = "canonical", *, method: str = "auto",
+    gap: float = DUAL_GAP, progress: Progress | None = None, start: OccSolution | None = None,
+) -> OccSolution:  # fmt: skip
     """Solves OCC-LP(B).
 
     Args:
@@ -101,9 +95,9 @@ def solve_occ(
       method: "interior" reaches round-off in O(V R min(V, R)) operations an iteration and gives the selection asked for;
         "dual" approaches an optimum, in O(V R) operations an evaluation, to a certified `gap`, and selects none;
         "highs" is the sparse simplex method of HiGHS, slow, whose vertex is what it is; "auto" takes "interior" while
-        V R min(V, R) is at most MOST_INTERIOR_WORK, else "dual".
+        V R min(V, R) is at most MAX_INTERIOR_WORK, else "dual".
       gap: relative duality gap at which "dual" stops.
-      progress: called with a `lagjax.lp.progress.Step` again and again.
+      progress: called with a `lagjax.lp.watching.Step` again and again.
       start: the solution of a program nearby (another load or B, slightly other scores), to go on from. The optimum is the
         same to round-off, not to the bit.
 
@@ -111,8 +105,7 @@ def solve_occ(
       The solution; equal numbers are solved once.
 
     Raises:
-      InputError: B is outside [0, 1), the load is above `largest_feasible_load`, or there is no such
-        selection or method.
+      InputError: B is outside [0, 1), the load is above `largest_feasible_load`, or there is no such selection or method.
       SolverError: the solution missed the stated residuals.
     """
     check_selection(selection)
@@ -145,14 +138,7 @@ def solve_occ(
             best, selection = highs_vertex(program, tell), "vertex"
     scale = program.scale
     assigned = program.rate[:, None] * best.w
-    arrays = (
-        assigned,
-        best.idle,
-        best.price * scale,
-        best.server_price * scale,
-        best.reduced * scale,
-        best.w,
-    )
+    arrays = (assigned, best.idle, best.price * scale, best.server_price * scale, best.reduced * scale, best.w)
     for array in arrays:
         array.setflags(write=False)
     value = float(np.einsum("vr,vr->v", assigned, program.scores).sum() * scale)
@@ -165,16 +151,18 @@ def solve_occ(
 def method_for(num_types: int, num_servers: int) -> str:
     """The method that "auto" takes for V types and R servers."""
     work = num_types * num_servers * min(num_types, num_servers)
-    return "interior" if work <= MOST_INTERIOR_WORK else "dual"
+    return "interior" if work <= MAX_INTERIOR_WORK else "dual"
 
 
-def _in_units_of(program, start):
+def _in_units_of(program: Program, start: OccSolution) -> Optimum:
     """A solution's point in the units of a program."""
     prices = start.task_price / program.scale, start.server_price / program.scale
     return Optimum(start.tie_weight, start.free_fraction, *prices, start.index / program.scale, (0.0, 0.0, 0.0))
 
 
-def _by_dual(instance, blocking, demand, gap, tell, start):
+def _by_dual(
+    instance: Instance, blocking: float, demand: float, gap: float, tell: Progress, start: OccSolution | None
+) -> OccSolution:
     from lagjax.lp.dual import solve_dual  # JAX
 
     scores, rate = instance.scores, np.asarray(instance.arrival_rate, dtype=np.float64)
@@ -182,7 +170,7 @@ def _by_dual(instance, blocking, demand, gap, tell, start):
     prices = None if start is None else start.task_price
     key = fingerprint("dual", scores, rate, duration, demand, gap, prices)
 
-    def solved():
+    def solved() -> Any:
         return solve_dual(
             scores, rate, duration, demand, gap=gap, start=prices,
             progress=lambda iteration, reached: tell(Step("dual", iteration, reached, gap)),

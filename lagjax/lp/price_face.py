@@ -34,7 +34,7 @@ class PriceFace:
       of_type: (V,), of_server: (R,): each node's component.
     """
 
-    def __init__(self, program: Program, face: Face, price, server_price):
+    def __init__(self, program: Program, face: Face, price: np.ndarray, server_price: np.ndarray) -> None:
         num_types, num_servers = program.scores.shape
         self.program, self.face = program, face
         fixed = np.zeros(num_types + num_servers, dtype=bool)
@@ -57,7 +57,7 @@ class PriceFace:
         self.price, self.server_price = x[:num_types], x[num_types:]
         self.consistent = self._holds(fixed)
 
-    def _spread(self, graph, start, x):
+    def _spread(self, graph: scipy.sparse.csr_array, start: np.ndarray, x: np.ndarray) -> None:
         """Values of all nodes from the first one of each component, along a spanning tree."""
         num_types = len(self.program.rate)
         scores, duration = self.program.scores, self.program.duration
@@ -72,7 +72,7 @@ class PriceFace:
             else:
                 x[node] = (scores[parent, node - num_types] - x[parent]) / duration[parent]
 
-    def _balance(self, x, count, component):
+    def _balance(self, x: np.ndarray, count: int, component: np.ndarray) -> None:
         """Moves the components so that every server's price is what its full pairs earn; finds the free moves."""
         program, full = self.program, self.face.full
         num_types, num_servers = program.scores.shape
@@ -89,7 +89,7 @@ class PriceFace:
             x[:num_types] -= program.duration * move[self.of_type]
             x[num_types:] += move[self.of_server]
 
-    def _holds(self, fixed):
+    def _holds(self, fixed: np.ndarray) -> bool:
         program, unit = self.program, self.program.duration.mean()
         reduced = program.reduced(self.price, self.server_price)
         left = [np.abs(reduced[self.face.free]).max(initial=0)]
@@ -100,12 +100,12 @@ class PriceFace:
             left.append(np.abs(np.concatenate([self.price, self.server_price * unit])[fixed]).max(initial=0))
         return max(left) <= _CONSISTENT
 
-    def moved(self, y):
+    def moved(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(price, server_price) after the move `directions @ y`."""
         t = self.directions @ y
         return self.price - self.program.duration * t[self.of_type], self.server_price + t[self.of_server]
 
-    def within(self, form):
+    def within(self, form: np.ndarray) -> np.ndarray:
         """directions.T @ form @ directions; of many unit vectors, the rows and columns that they name."""
         if self.program.coupled:
             return self.directions.T @ form @ self.directions
@@ -113,12 +113,12 @@ class PriceFace:
         return form[np.ix_(kept, kept)]
 
     @property
-    def dependent(self):
+    def dependent(self) -> tuple[np.ndarray, np.ndarray]:
         """The dependences between the primal equations: moves of the prices, those of types times their rates."""
         of_types = -self.program.occupancy[:, None] * self.directions[self.of_type]
         return of_types, self.directions[self.of_server]
 
-    def finish(self, price, server_price):
+    def finish(self, price: np.ndarray, server_price: np.ndarray) -> tuple[np.ndarray, ...] | None:
         """(price, server_price, reduced) with exact zeros, or None where a reduced value has the wrong sign."""
         face, program = self.face, self.program
         if not program.coupled:
@@ -128,7 +128,7 @@ class PriceFace:
         return (price, server_price, reduced) if right else None
 
 
-def dual_centre(prices: PriceFace):
+def dual_centre(prices: PriceFace) -> tuple[np.ndarray, ...] | None:
     """Returns (price, server_price, reduced), the face's analytic centre, or None when it has no interior.
 
     Newton's method on the sum of log |reduced| over the pairs that are not free and, when not coupled, of the logs of the
@@ -173,13 +173,15 @@ def dual_centre(prices: PriceFace):
     return prices.finish(*prices.moved(y)) if change <= ACCEPTED else None
 
 
-def _first_of_each(component, movable):
+def _first_of_each(component: np.ndarray, movable: np.ndarray) -> np.ndarray:
     """One node of every component, one that is not movable where there is one."""
     order = np.argsort(movable, kind="stable")
     return order[np.unique(component[order], return_index=True)[1]]
 
 
-def _solve_free(matrix, left, of_server, count):
+def _solve_free(
+    matrix: np.ndarray, left: np.ndarray, of_server: np.ndarray, count: int
+) -> tuple[np.ndarray, np.ndarray]:
     """A small solution of matrix @ t = left, and a basis of the solutions of matrix @ t = 0.
 
     Components with servers follow the others through a diagonally dominant system; what is left is small.
@@ -212,7 +214,7 @@ def _solve_free(matrix, left, of_server, count):
     return move, directions
 
 
-def _solve(matrix, rhs):
+def _solve(matrix: np.ndarray, rhs: np.ndarray) -> np.ndarray:
     """Solves a positive definite system, scaled to a unit diagonal."""
     weight = 1 / np.sqrt(np.maximum(np.diag(matrix), 1e-300))
     scaled = weight[:, None] * matrix * weight

@@ -28,8 +28,7 @@ class Program:
       rate: (V,) lambda_v per step.
       duration: (V,) E[D_v] in steps.
       demand: sum_r w_vr asked for every type, in servers.
-      coupled: True for OCC-LP (w_vr <= idle_r and an exact demand), False for KIID (w_vr <= 1, at most the
-        demand).
+      coupled: True for OCC-LP (w_vr <= idle_r and an exact demand), False for KIID (w_vr <= 1, at most the demand).
       scale: max s_vr, or 1 when all scores are zero.
     """
 
@@ -45,11 +44,11 @@ class Program:
         """(V,) a_v = lambda_v E[D_v]."""
         return self.rate * self.duration
 
-    def slack_up(self, w, idle):
+    def slack_up(self, w: np.ndarray, idle: np.ndarray) -> np.ndarray:
         """(V, R) room below the upper bound of w."""
         return (idle if self.coupled else 1.0) - w
 
-    def reduced(self, price, server_price):
+    def reduced(self, price: np.ndarray, server_price: np.ndarray) -> np.ndarray:
         """(V, R) s_vr - price_v - E[D_v] q_r, in units of `scale`."""
         return self.scores - price[:, None] - np.outer(self.duration, server_price)
 
@@ -64,7 +63,7 @@ def kiid_program(instance: Instance) -> Program:
     return _program(instance, float(instance.servers_per_task), coupled=False)
 
 
-def _program(instance, demand, coupled):
+def _program(instance: Instance, demand: float, coupled: bool) -> Program:
     scores = np.asarray(instance.scores, dtype=np.float64)
     scale = float(scores.max()) or 1.0
     rate = np.asarray(instance.arrival_rate, dtype=np.float64)

@@ -7,8 +7,7 @@ equalities on the whole face; of all optimal prices it maximises the same sum ov
 dual. Both are strictly concave programs, so the point is unique, does not depend on the solver nor on the
 order of types, servers, rows or columns, gives identical servers identical values, and is strictly
 complementary: an index is zero only where it is zero in every dual optimum, and then w_vr lies strictly
-between its bounds. It is the limit of the central path, to which an interior-point method without crossover
-converges.
+between its bounds. It is the limit of the central path, to which an interior-point method without crossover converges.
 
 `interior`: the same point together with what the last iterates of that method still hold: entries that
 vanish along the central path keep their limiting proportions (the limit of u / mu is 1 / reduced cost),
@@ -29,6 +28,7 @@ the last ones, by about 1e-14.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -41,7 +41,7 @@ from lagjax.lp.highs import solve_highs
 from lagjax.lp.memo import Memo, fingerprint
 from lagjax.lp.price_face import PriceFace, dual_centre
 from lagjax.lp.program import Program
-from lagjax.lp.progress import Progress, Step
+from lagjax.lp.watching import Progress, Step
 
 SELECTIONS = ("canonical", "interior", "vertex")
 ZERO_TOLERANCE = 1e-9  # a reduced value this small relative to max s_vr is zero; polished ones err by 1e-14
@@ -85,7 +85,7 @@ class Optimum:
         return int(((size > 0) & (size <= ZERO_TOLERANCE)).sum())
 
     @property
-    def arrays(self):
+    def arrays(self) -> tuple[np.ndarray, ...]:
         """The five arrays."""
         return self.w, self.idle, self.price, self.server_price, self.reduced
 
@@ -136,10 +136,10 @@ def highs_vertex(program: Program, progress: Progress | None = None) -> Optimum:
 
 
 @on_one_thread
-def _select(program, selection, progress, start):
+def _select(program: Program, selection: str, progress: Progress | None, start: Optimum | None) -> Optimum:
     key = fingerprint(*dataclasses.astuple(program), selection, None if start is None else start.reduced)
 
-    def solved():
+    def solved() -> Optimum:
         if program.coupled and room(program) < BOUNDARY:
             optimum = _at_boundary(program, selection, progress)
         elif selection == "vertex":
@@ -153,7 +153,7 @@ def _select(program, selection, progress, start):
     return MEMO.get(key, solved, lambda optimum: sum(array.nbytes for array in optimum.arrays))
 
 
-def _centre(program, progress=None):
+def _centre(program: Program, progress: Progress | None = None) -> Optimum:
     left, attempt, found = np.inf, _TRY_PARTITION, []
     for iteration, (point, left, last) in enumerate(_with_last(interior.path(program)), 1):
         if progress is not None:
@@ -178,7 +178,7 @@ def _centre(program, progress=None):
     return _accepted(program, min(found, key=lambda optimum: max(optimum.residuals)))
 
 
-def _with_last(steps):
+def _with_last(steps: Iterable[tuple[interior.Point, float]]) -> Iterator[tuple[interior.Point, float, bool]]:
     """Every step with whether it is the last one."""
     before = None
     for step in steps:
@@ -189,7 +189,10 @@ def _with_last(steps):
         yield *before, True
 
 
-def _face_centre(program, face, w, idle, spare, price, server_price):
+def _face_centre(
+    program: Program, face: Face, w: np.ndarray, idle: np.ndarray, spare: np.ndarray, price: np.ndarray,
+    server_price: np.ndarray,
+) -> Optimum | None:  # fmt: skip
     """The centre of the optimal faces with this partition, measured; None where it is no optimal partition."""
     prices = PriceFace(program, face, price, server_price)
     dual = dual_centre(prices)
@@ -200,7 +203,7 @@ def _face_centre(program, face, w, idle, spare, price, server_price):
     return dataclasses.replace(optimum, dimensions=(primal_dimension(face, prices), prices.directions.shape[1]))
 
 
-def _from_face(program, start):
+def _from_face(program: Program, start: Optimum) -> Optimum | None:
     """The centre of this program's optimal faces if their partition is that of `start`, else None."""
     spare = program.demand - start.w.sum(1)
     optimum = _face_centre(program, _face(program, start), start.w, start.idle, spare, start.price, start.server_price)
@@ -208,7 +211,7 @@ def _from_face(program, start):
     return optimum if good else None
 
 
-def _face(program, centre):
+def _face(program: Program, centre: Optimum) -> Face:
     """The partition of a strictly complementary optimum."""
     free = centre.reduced == 0
     if program.coupled:
@@ -218,7 +221,7 @@ def _face(program, centre):
     return Face(free, centre.reduced > 0, idle, spare)
 
 
-def _clearness(program, optimum):
+def _clearness(program: Program, optimum: Optimum) -> float:
     """The smallest, over all inequalities, of the larger of slack and multiplier: 0 where a partition is in doubt."""
     face, up = _face(program, optimum), program.slack_up(optimum.w, optimum.idle)
     sizes = [np.where(face.free, np.minimum(optimum.w, up), np.abs(optimum.reduced)).min()]
@@ -233,7 +236,7 @@ def _clearness(program, optimum):
     return min(map(float, sizes))
 
 
-def _corner(program, centre, progress):
+def _corner(program: Program, centre: Optimum, progress: Progress | None) -> Optimum:
     if centre.dimensions == (0, 0):
         return centre
     best = corner(program, _face(program, centre), centre.arrays[:4], progress)
@@ -242,14 +245,16 @@ def _corner(program, centre, progress):
     return _accepted(program, optimum)
 
 
-def _accepted(program, optimum):
+def _accepted(program: Program, optimum: Optimum) -> Optimum:
     if max(optimum.residuals) > RESIDUAL_TOLERANCE:
         shown = ", ".join(f"{x:.1e}" for x in optimum.residuals)
         raise SolverError(f"{_name(program)}: residuals {shown} are above {RESIDUAL_TOLERANCE:g}")
     return optimum
 
 
-def _symmetric(program, primal, dual):
+def _symmetric(
+    program: Program, primal: tuple[np.ndarray, ...], dual: tuple[np.ndarray, ...]
+) -> tuple[np.ndarray, ...]:
     """Gives servers with equal scores equal values to the bit, which the centre has up to round-off."""
     (w, idle), (price, server_price, reduced) = primal, dual
     _, group, count = np.unique(program.scores, axis=1, return_inverse=True, return_counts=True)
@@ -260,14 +265,14 @@ def _symmetric(program, primal, dual):
 
     share = (group[:, None] == np.arange(len(count))) / count
 
-    def mean(x):
+    def mean(x: np.ndarray) -> np.ndarray:
         return (x @ share)[..., group]
 
     zero = reduced[:, first] == 0
     return mean(w), mean(idle), price, mean(server_price), np.where(zero, 0.0, mean(reduced))
 
 
-def _at_boundary(program, selection, progress):
+def _at_boundary(program: Program, selection: str, progress: Progress | None) -> Optimum:
     """The only feasible point, with the prices of slightly lower demands, where no index is below zero."""
     even, num_servers = 1 / (1 + program.occupancy.sum()), program.scores.shape[1]
     for step in _LIMIT_STEPS:
@@ -282,7 +287,9 @@ def _at_boundary(program, selection, progress):
     return _accepted(program, dataclasses.replace(optimum, dimensions=prices.dimensions, iterations=prices.iterations))
 
 
-def certify(program: Program, w, idle, price, server_price, reduced) -> Optimum:
+def certify(
+    program: Program, w: np.ndarray, idle: np.ndarray, price: np.ndarray, server_price: np.ndarray, reduced: np.ndarray
+) -> Optimum:
     """Measures how far a point is from primal and dual feasibility and its duality gap, all relative."""
     up = program.slack_up(w, idle)
     excess = w.sum(1) - program.demand
@@ -306,5 +313,5 @@ def certify(program: Program, w, idle, price, server_price, reduced) -> Optimum:
     return Optimum(w, idle, price, server_price, reduced, residuals)
 
 
-def _name(program):
+def _name(program: Program) -> str:
     return "OCC-LP" if program.coupled else "KIID LP"

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import concurrent.futures
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any, Self
 
 import jax
 import numpy as np
@@ -30,7 +31,9 @@ class ServerBlocks:
       steps: Newton steps so far, a mean over the servers.
     """
 
-    def __init__(self, scores, rate, duration, *, pause: Callable[[], None] | None = None):
+    def __init__(
+        self, scores: np.ndarray, rate: np.ndarray, duration: np.ndarray, *, pause: Callable[[], None] | None = None
+    ) -> None:
         """Copies the scores to the devices.
 
         Args:
@@ -60,22 +63,20 @@ class ServerBlocks:
         threads = 1 if scores.size < _SERIAL_PAIRS else max(_cores(), len(devices))
         self._pool = concurrent.futures.ThreadPoolExecutor(threads) if threads > 1 and len(self._scores) > 1 else None
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         if self._pool:
             self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def smooth(self, price, width, tolerance, dtype):
+    def smooth(
+        self, price: np.ndarray, width: float, tolerance: float, dtype: np.dtype
+    ) -> tuple[float, np.ndarray, np.ndarray]:
         """(sum of worths, (V,) served, (V,) bend) at these scaled prices; see `smooth_block`."""
-        types = self._shared(price)
-
-        def one(i):
-            return smooth_block(self._scores[i], types, self._live[i], self.worth[i], width, tolerance, dtype=dtype)
-
         total, rows = 0.0, np.zeros((2, len(self.rate)))
-        for i, (worth, served, bend, steps) in enumerate(self._map(one)):
+        found = self._map(smooth_block, price, [self.worth], width, tolerance, dtype=dtype)
+        for i, (worth, served, bend, steps) in enumerate(found):
             self.worth[i] = worth
             total += float((worth * self._live_here(i)).sum())
             rows += served, bend
@@ -83,72 +84,60 @@ class ServerBlocks:
         self.evaluations += 1
         return total, *rows[:, : self.shape[0]]
 
-    def recover(self, price, width, tolerance):
+    def recover(self, price: np.ndarray, width: float, tolerance: float) -> tuple[np.ndarray, ...]:
         """(worth (blocks, C), smooth worth, (V,) served, (V,) reward); see `recover_block`."""
-        types = self._shared(price)
-
-        def one(i):
-            return recover_block(self._scores[i], types, self._live[i], self.worth[i], width, tolerance)
-
         exact, rows = np.zeros_like(self.worth), np.zeros((2, len(self.rate)))
-        for i, block in enumerate(self._map(one)):
+        for i, block in enumerate(self._map(recover_block, price, [self.worth], width, tolerance)):
             exact[i], self.worth[i] = block.worth, block.smooth_worth
             rows += block.served, block.reward
         self.evaluations += 1
         return exact, self.worth.copy(), *rows[:, : self.shape[0]]
 
-    def curvature(self, price, width):
+    def curvature(self, price: np.ndarray, width: float) -> np.ndarray:
         """(V, V) second derivatives of the sum of worths at the point of the last `smooth`; see `bend_block`."""
-        types = self._shared(price)
-
-        def one(i):
-            return bend_block(self._scores[i], types, self._live[i], self.worth[i], width)
-
         size = self.shape[0]
-        return sum(self._map(one))[:size, :size]
+        return sum(self._map(bend_block, price, [self.worth], width))[:size, :size]
 
-    def shares(self, price, worth, smooth_worth, width, keep, extra, zero):
+    def shares(
+        self, price: np.ndarray, worth: np.ndarray, smooth_worth: np.ndarray, width: float, keep: np.ndarray,
+        extra: np.ndarray, zero: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray, int]:  # fmt: skip
         """(w (V, R), free fraction (R,), undecided pairs); see `share_block`."""
-        types, (num_types, num_servers) = self._shared(price), self.shape
-        keep, extra, zero = (self._types(x) for x in (keep, extra, zero))
-
-        def one(i):
-            levels = worth[i], smooth_worth[i]
-            return share_block(self._scores[i], types, self._live[i], *levels, width, keep, extra, zero)
-
+        num_types, num_servers = self.shape
+        of_types = [self._types(x) for x in (keep, extra, zero)]
         w, free, near = np.empty(self.shape), np.empty(num_servers), 0
-        for i, (share, idle, count) in enumerate(self._map(one)):
+        found = self._map(share_block, price, [worth, smooth_worth], width, *of_types)
+        for i, (share, idle, count) in enumerate(found):
             here = slice(i * self.columns, min((i + 1) * self.columns, num_servers))
             used = here.stop - here.start
             w[:, here], free[here] = share[:num_types, :used], idle[:used]
             near += int(count)
         return w, free, near
 
-    def by_server(self, blocks):
+    def by_server(self, blocks: np.ndarray) -> np.ndarray:
         """(R,) of (blocks, C)."""
         return blocks.ravel()[: self.shape[1]].copy()
 
-    def total_scores(self):
+    def total_scores(self) -> np.ndarray:
         """(V,) sum of the scaled scores over servers."""
         return sum(np.asarray(s, dtype=np.float64).sum(1) for s in self._scores)[: self.shape[0]]
 
-    def _types(self, values):
+    def _types(self, values: np.ndarray) -> Any:  # NumPy's, which a compiled function takes as its own
         """(V,) float64, padded with zeros."""
         length = -(-self.shape[0] // PADDED) * PADDED
         return np.pad(np.asarray(values, np.float64), (0, length - self.shape[0]))
 
-    def _shared(self, price):
-        return Types(self._types(price), self.rate, self.duration)
-
-    def _live_here(self, i):
+    def _live_here(self, i: int) -> np.ndarray:
         return np.arange(i * self.columns, (i + 1) * self.columns) < self.shape[1]
 
-    def _map(self, one):
-        """Results of one(i) as NumPy arrays for every block, in order."""
+    def _map(self, kernel: Callable, price: np.ndarray, rows: list[np.ndarray], *rest: Any, **static: Any) -> Iterator:
+        """What a kernel makes of every block, in order, as NumPy arrays; of `rows` (blocks, C) each block gets its own."""
+        types = Types(self._types(price), self.rate, self.duration)
 
-        def call(i):
+        def call(i: int) -> Any:
             with jax.enable_x64(True):  # a setting of the thread
-                return jax.tree.map(np.asarray, one(i))
+                own = (row[i] for row in rows)
+                return jax.tree.map(np.asarray, kernel(self._scores[i], types, self._live[i], *own, *rest, **static))
 
         indices = range(len(self._scores))
         for result in self._pool.map(call, indices) if self._pool else map(call, indices):
@@ -156,5 +145,5 @@ class ServerBlocks:
             yield result
 
 
-def _cores():
+def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -8,9 +8,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
+from typing import NamedTuple
 
-from lagjax.lp.progress import Progress, Step
 
+class Step(NamedTuple):
+    """One step of a method.
+
+    Attributes:
+      method: its name.
+      iteration: steps done.
+      gap: relative gap reached; nan where the method does not tell.
+      aim: gap at which it stops.
+    """
+
+    method: str
+    iteration: int
+    gap: float
+    aim: float
+
+
+Progress = Callable[[Step], object]
 Watcher = Callable[[str], AbstractContextManager[Progress]]
 
 
@@ -49,7 +66,7 @@ def solving(program: str, progress: Progress | None = None) -> Iterator[Progress
     """
     with _watcher.get()(program) as hear:
 
-        def both(step):
+        def both(step: Step) -> None:
             if progress is not None:
                 progress(step)
             hear(step)

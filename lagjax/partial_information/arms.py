@@ -10,6 +10,7 @@ between two rows of P(T), because every later belief is a mixture of those rows.
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 
 import numpy as np
@@ -20,7 +21,7 @@ from lagjax.errors import InputError
 from lagjax.partial_information.system import System
 
 TAIL = 1e-12  # total variation left beyond T, unless a number of ages is asked for
-MOST_AGES = 20_000
+MAX_AGES = 20_000
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -63,12 +64,12 @@ def arms_of(system: System, ages: int | None = None) -> list[Arm]:
     """Builds an arm for each of `system.kinds`; without `ages` each as old as TAIL asks for.
 
     Raises:
-      InputError: `ages` is not a whole number in range, or more than MOST_AGES would be needed.
+      InputError: `ages` is not a whole number in range, or more than MAX_AGES would be needed.
     """
     if ages is not None and (
-        isinstance(ages, bool) or not isinstance(ages, (int, np.integer)) or not 2 <= ages <= MOST_AGES
+        isinstance(ages, bool) or not isinstance(ages, (int, np.integer)) or not 2 <= ages <= MAX_AGES
     ):
-        raise InputError(f"ages is {ages!r}; give a whole number from 2 to {MOST_AGES}")
+        raise InputError(f"ages is {ages!r}; give a whole number from 2 to {MAX_AGES}")
     reward, landing = choosing(system)
     arms = []
     for rate, exogenous in system.kinds[0]:
@@ -76,14 +77,10 @@ def arms_of(system: System, ages: int | None = None) -> list[Arm]:
         belief = beliefs(rate, exogenous, system.capacity, count)
         arms.append(
             Arm(
-                belief,
-                reward,
-                landing,
-                _spread(belief[:, -1]),
-                system.discount,
+                belief, reward, landing, _spread(belief[:, -1]), system.discount,
                 system.plain and system.model == "finite",
             )
-        )
+        )  # fmt: skip
     return arms
 
 
@@ -136,24 +133,19 @@ def needed_ages(rate: float, exogenous: float, capacity: int, tail: float = TAIL
     """Least T at which beliefs differ by `tail` at most from all later ones (2 or more).
 
     Raises:
-      InputError: that is more than MOST_AGES.
+      InputError: that is more than MAX_AGES.
     """
     if exogenous:
         step = slot_matrix(rate, exogenous, capacity)
         here, count = step, 1
-        while _spread(here) > tail and count <= MOST_AGES:
+        while _spread(here) > tail and count <= MAX_AGES:
             here, count = here @ step, count + 1
     else:
-        low, high = 0, 2
-        while pdtr(capacity - 1, rate * high) > tail and high <= MOST_AGES:
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if pdtr(capacity - 1, rate * middle) <= tail else (middle, high)
-        count = high
-    if count > MOST_AGES:
+        ages = range(MAX_AGES + 2)
+        count = bisect.bisect_left(ages, True, key=lambda age: bool(pdtr(capacity - 1, rate * age) <= tail))
+    if count > MAX_AGES:
         raise InputError(
-            f"a server of rate {rate:g} with capacity {capacity} is uncertain for more than {MOST_AGES:,} slots; give fewer "
+            f"a server of rate {rate:g} with capacity {capacity} is uncertain for more than {MAX_AGES:,} slots; give fewer "
             "ages and a coarser precision, or use longer slots"
         )
     return max(count, 2)

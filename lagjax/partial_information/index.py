@@ -9,9 +9,8 @@ Certificate. The passive sets grow by construction. If each of them satisfies Be
 subsidies then, its value being linear and the optimal one convex, it is optimal in between, and the arm is indexable with these
 indices. `residual` is the largest amount by which a state would gain from the other action, over all intervals.
 
-While the oldest states are active no policy waits beyond T, and its values are those of the arm without truncation.
-Truncation can
-touch only indices within `truncation` of the one at T; older states have indices within `truncation` of that too.
+While the oldest states are active no policy waits beyond T, and its values are those of the arm without truncation. Truncation
+can touch only indices within `truncation` of the one at T; older states have indices within `truncation` of that too.
 """
 
 from __future__ import annotations
@@ -225,26 +224,15 @@ def _one_arm(p, discount):
         follows = values.after[0] + now * values.after[1]
         end = jnp.stack([jnp.max(follows) - jnp.min(follows), slope.reshape(-1)[place]])
         return _State(
-            active,
-            following,
-            jnp.where(joins, now, s.reached),
-            s.gave_up | oldest,
-            now,
-            jnp.maximum(s.residual, worst),
-            jnp.minimum(s.slope, slope.reshape(-1)[place]),
+            active, following, jnp.where(joins, now, s.reached), s.gave_up | oldest, now,
+            jnp.maximum(s.residual, worst), jnp.minimum(s.slope, slope.reshape(-1)[place]),
             jnp.where(oldest & ~s.gave_up, end, s.end),
-        )
+        )  # fmt: skip
 
     start = _State(
-        exists,
-        jnp.broadcast_to(jnp.minimum(age, p.last), (size, ages)),
-        jnp.full((size, ages), -jnp.inf),
-        jnp.asarray(False),
-        jnp.asarray(-jnp.inf),
-        jnp.asarray(0.0),
-        jnp.asarray(jnp.inf),
-        jnp.ones(2),
-    )
+        exists, jnp.broadcast_to(jnp.minimum(age, p.last), (size, ages)), jnp.full((size, ages), -jnp.inf),
+        jnp.asarray(False), jnp.asarray(-jnp.inf), jnp.asarray(0.0), jnp.asarray(jnp.inf), jnp.ones(2),
+    )  # fmt: skip
     final = lax.while_loop(lambda s: jnp.any(s.active) & jnp.isfinite(s.residual), step, start)
     return final.reached, final.residual, final.slope, final.end
 

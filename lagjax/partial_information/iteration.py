@@ -15,7 +15,7 @@ from lagjax.errors import InputError
 from lagjax.partial_information.system import System
 
 TOLERANCE = 1e-9  # width of a bracket, relative to K slots' worth of jobs per slot
-MOST_SWEEPS = 100_000
+MAX_SWEEPS = 100_000
 _DAMPING = 0.7  # keeps what alternates from doing so for ever
 
 
@@ -41,10 +41,10 @@ def iterate(
       V, and the least and the largest entry of TV - V.
 
     Raises:
-      InputError: MOST_SWEEPS were not enough.
+      InputError: MAX_SWEEPS were not enough.
     """
     wide = tolerance * system.capacity
-    for _ in range(MOST_SWEEPS):
+    for _ in range(MAX_SWEEPS):
         change = operator(v) - v
         low, high = change[counted].min(), change[counted].max()
         if high - low <= wide * (1 - system.discount if system.discount < 1 else 1):
@@ -56,7 +56,7 @@ def iterate(
             + ((low + high) / 2 / (1 - system.discount) if system.discount < 1 else 0)
             - (v.min() if system.discount == 1 else 0)
         )
-    raise InputError(f"value iteration did not settle in {MOST_SWEEPS:,} sweeps; ask for a coarser tolerance")
+    raise InputError(f"value iteration did not settle in {MAX_SWEEPS:,} sweeps; ask for a coarser tolerance")
 
 
 def bracket(here: float, low: float, high: float, discount: float) -> ExactReward:

@@ -18,7 +18,7 @@ from lagjax.partial_information.policies import Dispatching
 from lagjax.partial_information.seen import shortest_queue
 from lagjax.partial_information.system import System
 
-MOST_STATES = 1_000_000
+MAX_STATES = 1_000_000
 
 
 def optimum(
@@ -52,9 +52,9 @@ def _two(system, ages) -> list[Arm]:
     if ages is None:
         ages = max(arm.ages for arm in arms_of(system))
     states = 2 * (system.capacity + 1) ** 2 * ages
-    if states > MOST_STATES:
+    if states > MAX_STATES:
         raise InputError(
-            f"two servers have {states:,} joint beliefs; solutions stop at {MOST_STATES:,}: use less capacity or fewer ages"
+            f"two servers have {states:,} joint beliefs; solutions stop at {MAX_STATES:,}: use less capacity or fewer ages"
         )
     arms = arms_of(system, ages)
     return [arms[kind] for kind in system.kinds[1]]

@@ -19,7 +19,7 @@ from lagjax.partial_information.arms import Arm
 from lagjax.partial_information.index import Problem, adaptive_greedy, problem, solve
 
 TIE = 1e-10  # jobs per unit of capacity by which one action must be better than the other
-MOST_ROUNDS = 200  # of policy iteration; 5 to 15 are usual
+MAX_ROUNDS = 200  # of policy iteration; 5 to 15 are usual
 GRID = 257  # subsidies of a report
 
 
@@ -73,7 +73,7 @@ def subsidised(arms: Sequence[Arm], subsidies) -> list[Passive]:
             _solve_all(problems, jnp.asarray(arms[0].discount), jnp.asarray(subsidies))
         )
     if not settled.all():
-        raise InputError(f"policy iteration did not settle in {MOST_ROUNDS} rounds; use fewer ages")
+        raise InputError(f"policy iteration did not settle in {MAX_ROUNDS} rounds; use fewer ages")
     return [Passive(p[..., : arm.ages], g) for arm, p, g in zip(arms, passive, gain, strict=True)]
 
 
@@ -139,7 +139,7 @@ def _best_waiting(p: Problem, discount, subsidy):
         return new, gave_up | gives_up, settled & ~gives_up, rounds + 1
 
     start = (jnp.zeros(size, jnp.int32), jnp.asarray(False), jnp.asarray(False), jnp.asarray(0))
-    stop, gave_up, settled, _ = lax.while_loop(lambda c: ~c[2] & (c[3] < MOST_ROUNDS), improve, start)
+    stop, gave_up, settled, _ = lax.while_loop(lambda c: ~c[2] & (c[3] < MAX_ROUNDS), improve, start)
     net, choose = at(stop, gave_up)
 
     def back(later, now):  # from old to young

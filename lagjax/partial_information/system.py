@@ -10,8 +10,8 @@ import numpy as np
 from lagjax.errors import InputError
 
 MODELS = ("finite", "blocking")
-MOST_SERVERS = 256
-MOST_ROOM = 100
+MAX_SERVERS = 256
+MAX_ROOM = 100
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -61,20 +61,20 @@ def make_system(
 
     Args:
       rates: N positive numbers, jobs per slot.
-      capacity: K, 1 to MOST_ROOM.
+      capacity: K, 1 to MAX_ROOM.
       model, discount, arrivals, exogenous: as in `System`; one number of exogenous arrivals stands for all servers.
 
     Raises:
       InputError: an argument outside its range.
     """
     rates = _numbers("rates", rates)
-    if not 1 <= len(rates) <= MOST_SERVERS:
-        raise InputError(f"{len(rates)} servers; give 1 to {MOST_SERVERS} rates")
+    if not 1 <= len(rates) <= MAX_SERVERS:
+        raise InputError(f"{len(rates)} servers; give 1 to {MAX_SERVERS} rates")
     for i, rate in enumerate(rates, 1):
         if not (math.isfinite(rate) and rate > 0):
             raise InputError(f"server {i} has rate {rate:g}; give a positive number of jobs per slot")
-    if isinstance(capacity, bool) or not isinstance(capacity, (int, np.integer)) or not 1 <= capacity <= MOST_ROOM:
-        raise InputError(f"capacity is {capacity!r}; give a whole number from 1 to {MOST_ROOM}")
+    if isinstance(capacity, bool) or not isinstance(capacity, (int, np.integer)) or not 1 <= capacity <= MAX_ROOM:
+        raise InputError(f"capacity is {capacity!r}; give a whole number from 1 to {MAX_ROOM}")
     if model not in MODELS:
         raise InputError(f"no model '{model}'; choose from {', '.join(MODELS)}")
     discount = _numbers("discount", discount)[0]

@@ -1,9 +1,8 @@
 """One server as an arm: what its time is worth when every task that it serves costs a price.
 
-q(ell) is the root of q = sum_u lambda_u max(s_u - ell - E[D_u] q, 0): the best reward per step of a server
-that may take or leave each arriving task and pays ell for each one taken. It is the largest over all sets A
-of task types of sum_A lambda_u (s_u - ell) / (1 + sum_A lambda_u E[D_u]), so convex, decreasing and
-piecewise linear in ell.
+q(ell) is the root of q = sum_u lambda_u max(s_u - ell - E[D_u] q, 0): the best reward per step of a server that may take or leave
+each arriving task and pays ell for each one taken. It is the largest over all sets A of task types of sum_A lambda_u (s_u - ell)
+/ (1 + sum_A lambda_u E[D_u]), so convex, decreasing and piecewise linear in ell.
 """
 
 from __future__ import annotations

@@ -11,11 +11,9 @@ from lagjax.errors import InputError
 from lagjax.instance import Instance
 from lagjax.lp.kiid import KiidSolution, solve_kiid
 from lagjax.lp.occ import OccSolution, solve_occ
-from lagjax.policies.greedy import greedy
+from lagjax.policies.baselines import greedy, safe_choice, uniform
 from lagjax.policies.lag import lag
-from lagjax.policies.safe_choice import safe_choice
 from lagjax.policies.table import Policy, check_shape, from_priorities
-from lagjax.policies.uniform import uniform
 from lagjax.policies.whittle import whittle, whittle_rate
 
 POLICIES: dict[str, Callable[[Instance, str], Policy]] = {

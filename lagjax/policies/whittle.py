@@ -28,10 +28,9 @@ def whittle(instance: Instance) -> Policy:
 def whittle_rate(instance: Instance) -> Policy:
     """Free servers of largest price of indifference first, ties at random, with the true arrival rates.
 
-    The index of (v, r) is the price ell at which s_vr - ell = E[D_v] q_r(ell) (see `lagjax.policies.arm`).
-    With unequal mean durations there can be two such prices, the task being worth its server's time only
-    between them, or none. Such an arm is not indexable; the notes name it. Its index is then the larger
-    price, and where there is none the server goes last.
+    The index of (v, r) is the price ell at which s_vr - ell = E[D_v] q_r(ell) (see `lagjax.policies.arm`). With unequal mean
+    durations there can be two such prices, the task being worth its server's time only between them, or none. Such an arm is not
+    indexable; the notes name it. Its index is then the larger price, and where there is none the server goes last.
     """
     scores = np.asarray(instance.scores, dtype=np.float64)
     rate, duration = np.asarray(instance.arrival_rate), instance.mean_duration

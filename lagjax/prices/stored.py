@@ -70,7 +70,7 @@ def stored(instance: Instance, solution: OccSolution) -> Stored:
 
 
 def facts_of(page: Stored) -> dict:
-    """The numbers and words of a solution by the names of `FACTS`, as JSON has them."""
+    """The numbers and names of a solution by the names of `FACTS`, as JSON has them."""
     named = {"relative_gap": page.solution.duality_gap}
     return {
         key: named[key] if key in named else getattr(page if hasattr(page, key) else page.solution, key)

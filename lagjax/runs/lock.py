@@ -1,4 +1,8 @@
-"""One driver to a folder: a lock that the system drops when its process ends, however it ends."""
+"""One driver to a folder: a lock that the system drops when its process ends, however it ends.
+
+Not filelock: before version 4 a try that fails empties the file (measured with 3.20), and so loses who holds it; and where a file
+system has no locks it falls back to a file that a killed process leaves behind, which then locks everybody out.
+"""
 
 from __future__ import annotations
 

@@ -1,15 +1,20 @@
-"""A record: plain values and arrays as bytes, with a checksum; what was cut or altered is never read as data."""
+"""A record: plain values and arrays as the bytes of an npz with JSON in it, sealed by a checksum.
+
+The bytes are a plain npz that `numpy.load` opens, with the SHA-256 of all before it as the comment of the archive: the checks of
+zip itself miss what is altered between its members, and 32 bits are few.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-_MAGIC = b"lagjax record 2\n"
 _DIGEST = 64  # hexadecimal digits of SHA-256
+_HEAD = "head.json"  # its member
 
 
 class Damaged(ValueError):
@@ -28,34 +33,27 @@ class Record(NamedTuple):
 
 def pack(record: Record) -> bytes:
     """Returns the record as bytes; equal records, in equal order, give equal bytes."""
-    arrays = {name: np.ascontiguousarray(array) for name, array in record.arrays.items()}
-    layout = [[name, array.dtype.str, list(np.shape(record.arrays[name]))] for name, array in arrays.items()]
-    head = json.dumps([record.head, layout], allow_nan=False).encode() + b"\n"
-    body = b"".join([head, *(array.tobytes() for array in arrays.values())])
-    return _MAGIC + hashlib.sha256(body).hexdigest().encode() + b"\n" + body
+    archive = io.BytesIO()
+    held: dict[str, Any] = {name: np.asarray(array, order="C") for name, array in record.arrays.items()}
+    held[_HEAD] = np.array(json.dumps(record.head, allow_nan=False))
+    np.savez(archive, **held)
+    body = archive.getvalue()[:-2] + _DIGEST.to_bytes(2, "little")  # the last two bytes: the length of the comment
+    return body + hashlib.sha256(body).hexdigest().encode()
 
 
 def unpack(data: bytes) -> Record:
     """Reads what `pack` made.
 
     Raises:
-      Damaged: the bytes were cut or altered, or are something else.
+      Damaged: the bytes were cut or altered, or are something else, such as a record of an earlier version.
     """
-    start = len(_MAGIC) + _DIGEST + 1
-    body = data[start:]
-    if data[: len(_MAGIC)] != _MAGIC:
-        raise Damaged("it does not begin as a record")
-    if data[len(_MAGIC) : start] != hashlib.sha256(body).hexdigest().encode() + b"\n":
+    if data.startswith(b"lagjax record "):
+        raise Damaged("an earlier version of lagjax wrote it")
+    if data[-_DIGEST:] != hashlib.sha256(data[:-_DIGEST]).hexdigest().encode():
         raise Damaged(f"its checksum does not fit ({len(data)} bytes)")
-    at = body.index(b"\n") + 1
-    head, layout = json.loads(body[:at])
-    arrays = {}
-    for name, kind, shape in layout:
-        dtype = np.dtype(kind)
-        count = int(np.prod(shape, dtype=np.int64))
-        arrays[name] = np.frombuffer(body, dtype, count, at).reshape(shape)
-        at += count * dtype.itemsize
-    return Record(head, arrays)
+    with np.load(io.BytesIO(data), allow_pickle=False) as held:
+        arrays = {name: held[name] for name in held.files}
+    return Record(json.loads(str(arrays.pop(_HEAD))), arrays)
 
 
 def digest(*values) -> str:

@@ -8,8 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from lagjax.lp.progress import Step
-from lagjax.lp.watching import watching
+from lagjax.lp.watching import Step, watching
 from lagjax.runs.progress import duration
 
 PATIENCE = 2.0  # seconds before anything is said of a program

@@ -5,13 +5,5 @@ from lagjax.text.files import existing_file, exists, shown
 from lagjax.text.reading import BLANKS, UNKNOWN, WITH_COMMAS, Reading, parse_number
 
 __all__ = [
-    "BLANKS",
-    "UNKNOWN",
-    "WITH_COMMAS",
-    "Reading",
-    "existing_file",
-    "exists",
-    "parse_number",
-    "read_delimited",
-    "shown",
-]
+    "BLANKS", "UNKNOWN", "WITH_COMMAS", "Reading", "existing_file", "exists", "parse_number", "read_delimited", "shown",
+]  # fmt: skip

@@ -21,13 +21,9 @@ _CUT = re.compile(r"[;\t] *[-+]?[0-9.]*$")
 
 
 def read_delimited(
-    path: str | os.PathLike[str],
-    parse: Callable[[Iterator[Row], Reading], T],
-    readings: tuple[Reading, ...] = WITH_COMMAS,
-    *,
-    width: int | None = None,
-    trailing_comments: bool = False,
-) -> tuple[T, tuple[str, ...]]:
+    path: str | os.PathLike[str], parse: Callable[[Iterator[Row], Reading], T],
+    readings: tuple[Reading, ...] = WITH_COMMAS, *, width: int | None = None, trailing_comments: bool = False,
+) -> tuple[T, tuple[str, ...]]:  # fmt: skip
     """Reads a file under the one reading that its own parser accepts.
 
     Every reading is tried on the first rows, and those that pass on the whole file. If two pass with different
@@ -38,9 +34,8 @@ def read_delimited(
 
     Args:
       path: a file or a pipe; UTF-8, or UTF-16 with a byte-order mark.
-      parse: from rows (line, fields) and the reading to the content; raises InputError naming the line that it
-        cannot take, and takes the first rows of every file that it takes. Contents are compared by `==`, arrays
-        by their bytes.
+      parse: from rows (line, fields) and the reading to the content; raises InputError naming the line that it cannot take, and
+        takes the first rows of every file that it takes. Contents are compared by `==`, arrays by their bytes.
       readings: what may be tried, the plainest first.
       width: how many fields a row has, where the layout says so.
       trailing_comments: whether a # anywhere ends its line, for files in which no field can hold one.

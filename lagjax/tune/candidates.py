@@ -94,5 +94,5 @@ def key(policy: Policy) -> tuple:
     return policy.rule, policy.tier.tobytes(), np.round(policy.weight, 9).tobytes()
 
 
-def _named(policy, name):
+def _named(policy: Policy, name: str) -> Policy:
     return dataclasses.replace(policy, name=name)

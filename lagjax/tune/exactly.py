@@ -16,9 +16,10 @@ from lagjax.tune.candidates import lag_policies, named_policies, price_policies
 from lagjax.tune.gradient import gradient_policies
 from lagjax.tune.moves import tier_moves
 
-MOST_ORDERS = 5_000  # fixed orders are enumerated as long as there are no more
-MOST_PARTS = 3
-MOST_EVALUATIONS = 3000  # of the local search
+Reward = Callable[..., float]  # (tier, weight) to reward per step
+MAX_ORDERS = 5_000  # fixed orders are enumerated as long as there are no more
+MAX_PARTS = 3
+MAX_EVALUATIONS = 3000  # of the local search
 _BETTER = 1e-9  # relative: a gain below this changes nothing
 
 
@@ -56,10 +57,10 @@ def search_exactly(instance: Instance, reward: Callable[..., float]) -> Found:
     return Found(policy, tried + steps)
 
 
-def _orders(instance):
+def _orders(instance: Instance) -> tuple[list[Policy], int]:
     """The best fixed order and how many others were enumerated, or what gradient steps find where they are too many."""
-    for parts in range(MOST_PARTS, 0, -1):
-        if count_orders(instance, parts) <= MOST_ORDERS:
+    for parts in range(MAX_PARTS, 0, -1):
+        if count_orders(instance, parts) <= MAX_ORDERS:
             try:
                 best = best_fixed_order(instance, parts)
             except InputError:  # its chain is too large
@@ -68,7 +69,7 @@ def _orders(instance):
     return gradient_policies(instance), 0
 
 
-def _climb(start, value, reward):
+def _climb(start: Policy, value: float, reward: Reward) -> tuple[Policy, int]:
     """Takes the best of all single moves as long as one is better; servers that share a tier then do so by even chances."""
     tier, weight = single_tiers(start)
     if np.unique(weight).size > 1:  # uneven shares stay as they are
@@ -77,7 +78,7 @@ def _climb(start, value, reward):
     while True:
         best, found = value, None
         for other in tier_moves(tier):
-            if evaluations >= MOST_EVALUATIONS:
+            if evaluations >= MAX_EVALUATIONS:
                 break
             evaluations += 1
             gained = reward(other, weight)

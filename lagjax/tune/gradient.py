@@ -26,11 +26,12 @@ from lagjax.policies.lag import lag
 from lagjax.policies.table import Policy, strict_order
 from lagjax.tune.candidates import distinct, order_by
 
+Data = tuple[jax.Array, jax.Array, jax.Array]  # scores (V, R), arrivals per step (V,), mean durations (V,)
 # Where the steps start, T, and the length of Adam's first steps (they fall to 0), both in places of an order. LAG's order tells
 # equal servers apart; its index knows how much servers differ.
 ASCENTS = (("order", 1.0, 0.3), ("index", 0.25, 0.05), ("index", 2.0, 0.05))
 STEPS = 150
-MOST_WORK = 60_000  # V R^2 k: beyond it a step costs too much for what it finds
+MAX_WORK = 60_000  # V R^2 k: beyond it a step costs too much for what it finds
 _ITERATIONS = 40  # of the damped map for p in every step, from the p of the step before
 
 
@@ -41,7 +42,7 @@ def gradient_policies(instance: Instance) -> list[Policy]:
     """
     types, servers = instance.scores.shape
     k = instance.servers_per_task
-    if types * servers**2 * k > MOST_WORK:
+    if types * servers**2 * k > MAX_WORK:
         return []
     solution = solve_occ(instance)
     rank = strict_order(lag(instance, solution))  # never None: LAG's rule is capped
@@ -62,7 +63,9 @@ def gradient_policies(instance: Instance) -> list[Policy]:
     return distinct(found)
 
 
-def smoothed_reward(theta, temperature, data, k: int, free=None, iterations: int = 200) -> tuple[jax.Array, jax.Array]:
+def smoothed_reward(
+    theta: jax.Array, temperature: float, data: Data, k: int, free: jax.Array | None = None, iterations: int = 200
+) -> tuple[jax.Array, jax.Array]:
     """Reward per step of the model, and its p.
 
     Args:
@@ -80,7 +83,7 @@ def smoothed_reward(theta, temperature, data, k: int, free=None, iterations: int
     before = jax.nn.sigmoid((theta[:, :, None] - theta[:, None, :]) / temperature)  # (V, j, r)
     before = before * (1 - jnp.eye(theta.shape[1], dtype=theta.dtype))
 
-    def damped(_, p):
+    def damped(_: object, p: jax.Array) -> jax.Array:
         busy = duration @ (_rates(before, p, data, k) / p)
         return (p + 1 / (1 + busy)) / 2
 
@@ -90,11 +93,11 @@ def smoothed_reward(theta, temperature, data, k: int, free=None, iterations: int
     return jnp.sum(scores * _rates(before, p, data, k)), p
 
 
-def _rates(before, p, data, k):
+def _rates(before: jax.Array, p: jax.Array, data: Data, k: int) -> jax.Array:
     """(V, R) u_vr. The number of free servers before r is counted up to k, one possible server after another."""
     rate = data[1]
 
-    def count(fewer, chance):  # fewer[c]: exactly c so far
+    def count(fewer: jax.Array, chance: jax.Array) -> tuple[jax.Array, None]:  # fewer[c]: exactly c so far
         one_more = jnp.concatenate([jnp.zeros_like(fewer[:1]), fewer[:-1]])
         return fewer * (1 - chance) + one_more * chance, None
 
@@ -106,17 +109,17 @@ def _rates(before, p, data, k):
 
 
 @functools.partial(jax.jit, static_argnames="k")
-def _ascend(theta, temperature, rate, data, k):
+def _ascend(theta: jax.Array, temperature: float, rate: float, data: Data, k: int) -> jax.Array:
     import optax
 
     scale = jnp.max(data[0]) * k * jnp.sum(data[1])
     optimiser = optax.adam(optax.cosine_decay_schedule(rate, STEPS))
 
-    def loss(theta, free):
+    def loss(theta: jax.Array, free: jax.Array) -> tuple[jax.Array, jax.Array]:
         reward, free = smoothed_reward(theta, temperature, data, k, free, _ITERATIONS)
         return -reward / scale, free
 
-    def step(carry, _):
+    def step(carry: tuple, _: object) -> tuple[tuple, None]:
         theta, state, free = carry
         gradient, free = jax.grad(loss, has_aux=True)(theta, free)
         change, state = optimiser.update(gradient, state)

@@ -19,20 +19,20 @@ from lagjax.tune.trials import Trial, derived_seed
 
 FALSE_CHOICE = 0.05  # over all rounds of one search
 ROUNDS = 17  # at most, two for every kind of move
-MOST_CANDIDATES = 320  # per round
-MOST_SERVERS = 10_000  # per round, candidates times servers
-MOST_SCALED = 16  # candidates at several copies, besides LAG
-MOST_STAGES = 6  # of the race of LAG at different optima there
+MAX_CANDIDATES = 320  # per round
+MAX_SERVERS = 10_000  # per round, candidates times servers
+MAX_SCALED = 16  # candidates at several copies, besides LAG
+MAX_STAGES = 6  # of the race of LAG at different optima there
 SHIFTS = (1.5, 4.5)  # places that a server moves up or down for all types
 
 
 class _Seeds:
     """A new seed for every draw."""
 
-    def __init__(self, seed):
+    def __init__(self, seed: int) -> None:
         self._seed, self._numbers = seed, itertools.count()
 
-    def __call__(self):
+    def __call__(self) -> int:
         return derived_seed(self._seed, next(self._numbers))
 
 
@@ -76,24 +76,31 @@ def search_scaled(instance: Instance, trial: Trial, seed: int, most: float) -> F
     policies = [make_policy(p.name, p.tier, p.weight, "capped") for p in named_policies(instance)]
     candidates = distinct(_alternate(policies, price_policies(instance)), [incumbent, *others])
     seeds, stages = _Seeds(seed), STAGES
-    while stages < MOST_STAGES and _trials(len(others), stages + 1) <= most / 2:
+    while stages < MAX_STAGES and _trials(len(others), stages + 1) <= most / 2:
         stages += 1
     incumbent, _ = _round(incumbent, others, trial, seeds, rounds=2, stages=stages)
     left = most - _trials(len(others), stages)
-    few = max((n for n in range(min(len(candidates), MOST_SCALED) + 1) if _trials(n, STAGES) <= left), default=0)
+    few = max((n for n in range(min(len(candidates), MAX_SCALED) + 1) if _trials(n, STAGES) <= left), default=0)
     incumbent, _ = _round(incumbent, candidates[:few], trial, seeds, rounds=2)
     return Found(incumbent, 1 + len(others) + few)
 
 
-def _trials(candidates, stages):
+def _trials(candidates: int, stages: int) -> int:
     """Trials of one policy that a race takes: stage s sees what is left of the candidates, and the incumbent, 2^s times."""
     if candidates == 0:
         return 0
     return sum(2**stage * (1 + math.ceil(candidates / 2**stage)) for stage in range(stages))
 
 
-def _round(incumbent, candidates: Sequence[Policy], trial, seeds, rounds=ROUNDS, stages=STAGES) -> tuple[Policy, Race]:
-    def sample(arms, stage):
+def _round(
+    incumbent: Policy,
+    candidates: Sequence[Policy],
+    trial: Trial,
+    seeds: _Seeds,
+    rounds: int = ROUNDS,
+    stages: int = STAGES,
+) -> tuple[Policy, Race]:
+    def sample(arms: Sequence[int], stage: int) -> np.ndarray:  # fmt: skip
         policies = [incumbent, *(candidates[arm] for arm in arms)]
         return np.concatenate([trial(policies, seeds()) for _ in range(2**stage)], axis=1)
 
@@ -101,35 +108,35 @@ def _round(incumbent, candidates: Sequence[Policy], trial, seeds, rounds=ROUNDS,
     return (incumbent if outcome.winner is None else candidates[outcome.winner]), outcome
 
 
-def _move(instance, incumbent, base, old, changes, trial, seeds):
+def _move(
+    instance: Instance, incumbent: Policy, base: np.ndarray, old: np.ndarray, changes: Sequence[np.ndarray],
+    trial: Trial, seeds: _Seeds,
+) -> tuple[Policy, np.ndarray, Race]:  # fmt: skip
     """A race of `old` plus each change; the new base is the winner's order."""
     candidates = [order_by(-(old + change), f"{_root(incumbent)}, moved") for change in changes]
     after, outcome = _round(incumbent, candidates, trial, seeds)
-    return after, (base if after is incumbent else places(instance, after)), outcome
+    return after, (base if after is incumbent else _order_near(instance, after, (), outcome)), outcome
 
 
-def _order_near(instance, incumbent, candidates, outcome):
+def _order_near(instance: Instance, incumbent: Policy, candidates: Sequence[Policy], outcome: Race) -> np.ndarray:
     """The order of the incumbent, or of the best candidate that is one."""
-    order = places(instance, incumbent)
-    for arm in np.argsort(-outcome.gain, kind="stable"):
-        if order is not None:
-            break
-        order = places(instance, candidates[arm])
-    return order
+    by_gain = (candidates[arm] for arm in np.argsort(-outcome.gain, kind="stable"))
+    found = (places(instance, policy) for policy in itertools.chain([incumbent], by_gain))
+    return next(order for order in found if order is not None)  # fixed orders are among the candidates
 
 
-def _root(policy):
+def _root(policy: Policy) -> str:
     return policy.name.removesuffix(", moved")
 
 
-def _some(changes, instance, seed):
+def _some(changes: list[np.ndarray], instance: Instance, seed: int) -> list[np.ndarray]:
     """At most so many that a round stays cheap, drawn at random."""
-    most = max(2, min(MOST_CANDIDATES, MOST_SERVERS // instance.num_servers))
+    most = max(2, min(MAX_CANDIDATES, MAX_SERVERS // instance.num_servers))
     if len(changes) <= most:
         return changes
     drawn = np.random.Generator(np.random.PCG64(seed)).permutation(len(changes))[:most]
     return [changes[i] for i in sorted(drawn)]
 
 
-def _alternate(one, other):
+def _alternate(one: Sequence[Policy], other: Sequence[Policy]) -> list[Policy]:
     return [x for pair in itertools.zip_longest(one, other) for x in pair if x is not None]

@@ -18,7 +18,7 @@ Trial = Callable[[Sequence[Policy], int], np.ndarray]  # (policies, seed) -> (P,
 
 SINGLE_REPLICAS = 256  # for up to 96 servers times servers per task; beyond that fewer
 FULL_SIZE = 96
-LEAST_REPLICAS = 32
+MIN_REPLICAS = 32
 SINGLE_ARRIVALS = 2048
 SINGLE_WARMUP_SERVICES = 10  # mean service times from empty, at least d steps
 SIDE_BY_SIDE = 17  # strict orders that share one compiled program: an incumbent and 16 others
@@ -27,29 +27,29 @@ MANY_DISPATCHERS = 64  # from here on half as many replicas
 SCALED_TASKS = 40_000  # counted per policy and trial, over all replicas
 SCALED_STEPS = 20  # at least
 SCALED_WARMUP_SERVICES = 3  # mean service times from the fluid fixed point
-_WORD = 0x74756E65  # sets these seeds apart from any that a user gives
+_OWN_STREAM = 0x74756E65  # sets these seeds apart from any that a user gives
 
 
 def derived_seed(seed: int, number: int) -> int:
     """A 64-bit seed for draw `number` of a selection, unlike the seed itself."""
-    low, high = np.random.SeedSequence([_WORD, seed, number]).generate_state(2)
+    low, high = np.random.SeedSequence([_OWN_STREAM, seed, number]).generate_state(2)
     return int(high) << 32 | int(low)
 
 
 def single_trial(instance: Instance) -> Trial:
     """Simulates the original system: 256 replicas of 2,048 tasks (fewer if it is large), all policies on the same ones."""
     fits = SINGLE_REPLICAS * FULL_SIZE / (instance.num_servers * instance.servers_per_task)
-    replicas = min(SINGLE_REPLICAS, max(LEAST_REPLICAS, 2 ** math.floor(math.log2(fits))))
+    replicas = min(SINGLE_REPLICAS, max(MIN_REPLICAS, 2 ** math.floor(math.log2(fits))))
     dropped = max(SINGLE_WARMUP_SERVICES * instance.mean_duration.max(), instance.max_duration)
     warmup = math.ceil(dropped * instance.total_rate)
 
-    def run(policies, seed):
+    def run(policies: Sequence[Policy], seed: int) -> np.ndarray:
         counts = simulate(instance, policies, arrivals=SINGLE_ARRIVALS, warmup=warmup, replicas=replicas, seed=seed)
         return np.einsum("vr,pvrb->pb", instance.scores, counts.served, dtype=np.float64) * (
             instance.total_rate / counts.arrivals
         )
 
-    def trial(policies, seed):
+    def trial(policies: Sequence[Policy], seed: int) -> np.ndarray:
         strict = [i for i, policy in enumerate(policies) if strict_order(policy) is not None]
         others = [i for i in range(len(policies)) if i not in strict]
         rewards = np.empty((len(policies), replicas))
@@ -69,7 +69,7 @@ def scaled_trial(instance: Instance, copies: int, dispatchers: int) -> Trial:
     replicas, steps, warmup = _scaled_plan(instance, dispatchers)
     start = lp_fixed_point(instance, solve_occ(instance))
 
-    def one(policy, seed):
+    def one(policy: Policy, seed: int) -> np.ndarray:
         halves = simulate_scaled(
             instance, policy, copies=copies, dispatchers=dispatchers, steps=steps, warmup=warmup,
             replicas=replicas, seed=seed, start=start,
@@ -86,7 +86,7 @@ def scaled_cost(instance: Instance, dispatchers: int) -> float:
     return (steps + warmup) * replicas * dispatchers * instance.total_rate * instance.num_servers
 
 
-def _scaled_plan(instance, dispatchers):
+def _scaled_plan(instance: Instance, dispatchers: int) -> tuple[int, int, int]:
     replicas = SCALED_REPLICAS if dispatchers < MANY_DISPATCHERS else SCALED_REPLICAS // 2
     steps = max(SCALED_STEPS, math.ceil(SCALED_TASKS / (replicas * dispatchers * instance.total_rate)))
     return replicas, steps, math.ceil(SCALED_WARMUP_SERVICES * instance.mean_duration.max())

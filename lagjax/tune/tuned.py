@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import OrderedDict
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from lagjax.engine.checks import whole_number
 from lagjax.exact.groups import single_tiers
 from lagjax.exact.many import tier_rewards
 from lagjax.instance import Instance
+from lagjax.lp.memo import Memo, fingerprint
 from lagjax.policies.registry import build_policy
 from lagjax.policies.table import Policy
 from lagjax.stats import Estimate, estimate
@@ -19,11 +19,10 @@ from lagjax.tune.exactly import search_exactly
 from lagjax.tune.simulated import FALSE_CHOICE, search_scaled, search_single
 from lagjax.tune.trials import Trial, derived_seed, scaled_cost, scaled_trial, single_trial
 
-MOST_SCALED_WORK = 80_000_000  # tasks times servers of one search at many copies: about 40 s of processor time
+MAX_SCALED_WORK = 80_000_000  # tasks times servers of one search at many copies: about 40 s of processor time
 _FRESH = 1_000_000  # number of the first draw of the report; searches use smaller ones
 _FRESH_TRIALS = 4
-_REMEMBERED = 512
-_known: OrderedDict = OrderedDict()
+_KNOWN = Memo(1 << 26)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -70,17 +69,13 @@ def tune(instance: Instance, *, copies: int = 1, dispatchers: int = 1, seed: int
     whole_number("copies", copies, 1)
     whole_number("dispatchers", dispatchers, 1)
     whole_number("seed", seed, 0, 2**64 - 1)
-    arrays = (instance.scores, instance.arrival_rate, instance.service_pmf)
-    key = (*(np.asarray(a).tobytes() for a in arrays), instance.scores.shape, instance.servers_per_task)
-    key = (*key, int(copies), int(dispatchers), int(seed))
-    if key not in _known:
-        _known[key] = _tune(instance, int(copies), int(dispatchers), int(seed))
-        if len(_known) > _REMEMBERED:
-            _known.popitem(last=False)
-    return _known[key]
+    arrays = map(np.asarray, (instance.scores, instance.arrival_rate, instance.service_pmf))
+    size = int(copies), int(dispatchers), int(seed)
+    key = fingerprint(*arrays, instance.servers_per_task, *size)
+    return _KNOWN.get(key, lambda: _tune(instance, *size), lambda tuned: 16 * tuned.policy.tier.size)
 
 
-def _tune(instance, copies, dispatchers, seed):
+def _tune(instance: Instance, copies: int, dispatchers: int, seed: int) -> Tuned:
     one = copies == dispatchers == 1
     reward = tier_rewards(instance) if one else None
     lag = build_policy("lag", instance)
@@ -94,7 +89,7 @@ def _tune(instance, copies, dispatchers, seed):
         if one:
             found = search_single(instance, trial, seed)
         else:
-            affordable = MOST_SCALED_WORK / scaled_cost(instance, dispatchers) - 2  # the report takes two trials
+            affordable = MAX_SCALED_WORK / scaled_cost(instance, dispatchers) - 2  # the report takes two trials
             found = search_scaled(instance, trial, seed, affordable)
         known = _report(trial, found.policy, lag, seed, _FRESH_TRIALS if one else 1)
         said = (
@@ -106,7 +101,7 @@ def _tune(instance, copies, dispatchers, seed):
     return Tuned(policy, found.policy.name, *known, reward is not None, found.tried, chance)
 
 
-def _report(trial: Trial, policy, lag, seed, trials):
+def _report(trial: Trial, policy: Policy, lag: Policy, seed: int, trials: int) -> tuple[Estimate, Estimate]:
     """Rewards on fresh replicas; LAG's own gain is zero."""
     same = distinct([lag], [policy]) == []
     policies = [policy] if same else [policy, lag]

@@ -11,8 +11,7 @@ import pytest
 from lagjax import lp
 from lagjax.gallery import gallery
 from lagjax.lp import solve_kiid, solve_occ
-from lagjax.lp.progress import Step
-from lagjax.lp.watching import solving
+from lagjax.lp.watching import Step, solving
 from lagjax.policies import build_policy
 from lagjax.prices import load_policy
 from lagjax.runs import solving as speaking

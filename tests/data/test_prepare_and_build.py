@@ -124,10 +124,7 @@ def test_a_prepared_table_and_a_written_law_make_an_instance(folder):
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        (
-            {"service": None},
-            "durations file or a service law, and neither is given; give one (geometric:MEAN",
-        ),
+        ({"service": None}, "durations file or a service law, and neither is given; give one (geometric:MEAN"),
         ({"durations": "times.csv"}, "and both are given; give one"),
         ({"column": "days"}, "column is 'days' but durations is not given; write sample:FILE:COLUMN"),
         ({"service": None, "durations": "times.csv"}, "has 2 columns (1 'id', 2 'days')"),

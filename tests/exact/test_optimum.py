@@ -97,11 +97,8 @@ def test_lag_is_optimal_from_these_loads_on(gallery, least):
 
 # (load, optimum, LAG canonical, LAG vertex), % of OCC-UB to two decimals
 PRIORITY = [
-    (0.2, 89.02, 80.65, 84.14),
-    (0.3, 87.59, 87.59, 83.98),
-    (0.4, 85.40, 85.40, 83.13),
-    (0.8, 84.48, 84.48, 84.48),
-]
+    (0.2, 89.02, 80.65, 84.14), (0.3, 87.59, 87.59, 83.98), (0.4, 85.40, 85.40, 83.13), (0.8, 84.48, 84.48, 84.48),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("load", "best", "canonical", "vertex"), PRIORITY)

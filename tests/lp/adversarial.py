@@ -46,10 +46,6 @@ def program(rng, largest=300):
 def permuted(given, types, servers):
     """The same program with its types and servers in another order."""
     return Program(
-        given.scores[np.ix_(types, servers)],
-        given.rate[types],
-        given.duration[types],
-        given.demand,
-        given.coupled,
+        given.scores[np.ix_(types, servers)], given.rate[types], given.duration[types], given.demand, given.coupled,
         given.scale,
-    )
+    )  # fmt: skip

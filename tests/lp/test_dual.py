@@ -53,12 +53,9 @@ def assert_certified(s, scores, rate, duration, demand, gap):
 
 
 CASES = [
-    ("uniform", 40, 25, {}),
-    ("rank one", 12, 60, {"load": 0.05, "decades": 3.0}),
-    ("sparse", 60, 12, {"load": 0.95}),
-    ("grid", 30, 30, {"k": 3, "load": 0.99}),
-    ("copies", 20, 50, {"k": 3, "load": 0.3, "decades": 6.0}),
-]
+    ("uniform", 40, 25, {}), ("rank one", 12, 60, {"load": 0.05, "decades": 3.0}), ("sparse", 60, 12, {"load": 0.95}),
+    ("grid", 30, 30, {"k": 3, "load": 0.99}), ("copies", 20, 50, {"k": 3, "load": 0.3, "decades": 6.0}),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("kind", "num_types", "num_servers", "options"), CASES)

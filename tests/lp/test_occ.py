@@ -21,10 +21,7 @@ def random_feasible(instance, rng, points=20):
     """Feasible (u, phi) of OCC-LP(0): mixtures of optimal points for other scores and of the even split."""
     k, num_servers = instance.servers_per_task, instance.num_servers
     w = np.full(instance.scores.shape, k / num_servers)
-    even = (
-        instance.arrival_rate[:, None] * w,
-        1 - instance.mean_duration @ (instance.arrival_rate[:, None] * w),
-    )
+    even = (instance.arrival_rate[:, None] * w, 1 - instance.mean_duration @ (instance.arrival_rate[:, None] * w))
     corners = [even]
     for _ in range(3):
         other = make_instance(

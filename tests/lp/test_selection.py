@@ -117,13 +117,10 @@ def another_optimum(program, p, rng):
         value.append(np.full(priced.sum(), program.demand))
         at_most, bound = rows_type[~priced], np.full((~priced).sum(), program.demand)
     answer = scipy.optimize.linprog(
-        rng.normal(size=size + num_servers),
-        A_ub=at_most if len(at_most) else None,
-        b_ub=bound if len(at_most) else None,
-        A_eq=np.vstack(equal),
-        b_eq=np.concatenate(value),
+        rng.normal(size=size + num_servers), A_ub=at_most if len(at_most) else None,
+        b_ub=bound if len(at_most) else None, A_eq=np.vstack(equal), b_eq=np.concatenate(value),
         bounds=np.stack([lower, upper], axis=1),
-    )
+    )  # fmt: skip
     assert answer.status == 0, answer.message
     return answer.x[:size].reshape(p.w.shape), answer.x[size:]
 

@@ -5,8 +5,7 @@ from contextlib import contextmanager
 import pytest
 
 from lagjax.gallery import gallery
-from lagjax.lp.progress import Step
-from lagjax.lp.watching import solving, watching
+from lagjax.lp.watching import Step, solving, watching
 from lagjax.policies import build_policy
 
 FIRST, SECOND = Step("interior", 1, 1e-3, 1e-9), Step("interior", 2, 1e-5, 1e-9)

@@ -11,8 +11,8 @@ from lagjax.gallery import GALLERY, gallery
 from lagjax.instance import make_instance
 from lagjax.lp import SELECTIONS, solve_kiid, solve_occ
 from lagjax.policies import POLICIES, build_policy, strict_order
+from lagjax.policies.baselines import safe_choice
 from lagjax.policies.lag import lag
-from lagjax.policies.safe_choice import safe_choice
 from lagjax.policies.whittle import whittle_index, whittle_rate
 
 
@@ -46,9 +46,7 @@ def test_solver_noise_does_not_change_lag():
         s = solve_occ(instance)
         noise = [1e-12 * rng.uniform(-1, 1, s.index.shape) for _ in range(2)]
         noisy = dataclasses.replace(
-            s,
-            index=s.index + noise[0] * instance.scores.max(),
-            tie_weight=np.maximum(s.tie_weight + noise[1], 0),
+            s, index=s.index + noise[0] * instance.scores.max(), tie_weight=np.maximum(s.tie_weight + noise[1], 0)
         )
         a, b = lag(instance, s), lag(instance, noisy)
         np.testing.assert_array_equal(a.tier, b.tier)

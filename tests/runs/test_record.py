@@ -1,5 +1,7 @@
 """Records: equal bytes for equal content, and nothing that was cut or altered is read as data."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -35,6 +37,18 @@ def test_every_altered_byte_is_noticed():
     for place in range(len(data)):
         with pytest.raises(Damaged):
             unpack(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+
+
+def test_a_record_is_a_plain_npz_with_json_in_it(tmp_path):
+    (tmp_path / "record.npz").write_bytes(pack(WHOLE))
+    with np.load(tmp_path / "record.npz") as held:
+        assert json.loads(str(held["head.json"])) == WHOLE.head
+        np.testing.assert_array_equal(held["b"], WHOLE.arrays["b"])
+
+
+def test_a_record_of_the_first_format_is_named_as_such():
+    with pytest.raises(Damaged, match="an earlier version"):
+        unpack(b"lagjax record 1\n" + bytes(200))
 
 
 def test_digests_tell_apart_what_differs():

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from lagjax.cli.terminal import bars
-from lagjax.lp.progress import Step
-from lagjax.lp.watching import solving
+from lagjax.lp.watching import Step, solving
 from lagjax.runs import progress
 from lagjax.runs import solving as module
 from lagjax.runs.execute import execute

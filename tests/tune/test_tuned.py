@@ -9,6 +9,7 @@ from lagjax.exact import evaluate, exact_blocking, improve, optimum
 from lagjax.gallery import priority, specialist
 from lagjax.instance import make_instance
 from lagjax.lp import SELECTIONS, occ_upper_bound
+from lagjax.lp.memo import Memo
 from lagjax.policies import POLICIES, build_policy
 from lagjax.tune import named_policy, simulated, trials, tuned
 from lagjax.tune.candidates import lag_policies
@@ -61,7 +62,7 @@ def by_simulation(monkeypatch):
     """Few candidates and rounds, and no exact chains."""
     monkeypatch.setattr(tuned, "tier_rewards", lambda instance: None)
     monkeypatch.setattr(simulated, "ROUNDS", 5)
-    monkeypatch.setattr(tuned, "_known", type(tuned._known)())
+    monkeypatch.setattr(tuned, "_KNOWN", Memo(1 << 20))
     return monkeypatch
 
 
@@ -92,20 +93,19 @@ def test_equal_arguments_are_tuned_once_and_alike(by_simulation):
     assert tune(instance, seed=1) is one and named_policy("tuned", instance, "vertex", seed=1) is one.policy
     assert len(used) == drawn
     assert len(set(used)) == drawn and not set(used) & {0, 1}, "every draw has a seed of its own"
-    tuned._known.clear()
+    by_simulation.setattr(tuned, "_KNOWN", Memo(1 << 20))
     again = tune(instance, seed=1)
     assert again is not one and used[drawn:] == used[:drawn]
     assert again.origin == one.origin and again.tried == one.tried
     assert np.array_equal(again.policy.tier, one.policy.tier) and np.array_equal(again.gain.mean, one.gain.mean)
     assert "at most 5%" in one.policy.notes[0] and one.policy.name == "tuned"
-    tune(instance.with_load(0.41), seed=1)
-    assert len(tuned._known) == 2
+    assert tune(instance.with_load(0.41), seed=1) is not again and tune(instance, seed=1) is again
 
 
 def test_any_size(monkeypatch):
     monkeypatch.setattr(trials, "SCALED_TASKS", 4000)
-    monkeypatch.setattr(simulated, "MOST_SCALED", 4)
-    monkeypatch.setattr(simulated, "MOST_STAGES", 4)
+    monkeypatch.setattr(simulated, "MAX_SCALED", 4)
+    monkeypatch.setattr(simulated, "MAX_STAGES", 4)
     instance = make_instance([[1.8, 1.8, 1.0], [8, 8, 0.2]], geometric(6), load=0.3, mix=[3, 1])
     found = tune(instance, copies=4, dispatchers=2, seed=1)
     assert not found.exact and found.policy.rule == "capped"
