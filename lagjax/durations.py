@@ -91,7 +91,9 @@ def from_sample(times) -> np.ndarray:
 def mean_duration(laws) -> np.ndarray:
     """Returns E[D] in steps of each law along the last axis of `laws`."""
     laws = np.asarray(laws)
-    return laws @ np.arange(1, laws.shape[-1] + 1)
+    return np.einsum(
+        "...i,i->...", laws, np.arange(1.0, laws.shape[-1] + 1)
+    )  # BLAS would add in the order of its threads
 
 
 def survival(laws) -> np.ndarray:

@@ -79,7 +79,9 @@ class Instance:
     @property
     def load(self) -> float:
         """rho = k sum_v lambda_v E[D_v] / R."""
-        return float(self.servers_per_task * (self.arrival_rate @ self.mean_duration) / self.num_servers)
+        return float(
+            self.servers_per_task * np.einsum("v,v->", self.arrival_rate, self.mean_duration) / self.num_servers
+        )
 
     @property
     def max_load(self) -> float:

@@ -14,6 +14,8 @@ _Returned = TypeVar("_Returned")
 
 @functools.cache
 def _controller() -> ThreadpoolController:
+    import scipy.linalg  # noqa: F401  its BLAS is not NumPy's, and only loaded ones are held
+
     return ThreadpoolController()
 
 

@@ -198,7 +198,7 @@ def occ_bound(instance: Instance, blocking: float = 0.0) -> tuple[float, float]:
     DUAL_GAP above.
     """
     solution = solve_occ(instance, blocking)
-    slope = -instance.servers_per_task * float(np.asarray(instance.arrival_rate) @ solution.task_price)
+    slope = -instance.servers_per_task * float(np.einsum("v,v->", instance.arrival_rate, solution.task_price))
     return solution.bound, slope
 
 

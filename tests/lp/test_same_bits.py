@@ -8,7 +8,7 @@ CODE = """
 import hashlib, numpy as np, lagjax
 rng = np.random.default_rng(1)
 made = hashlib.sha256()
-for shape in ((60, 90), (130, 40)):
+for shape in ((150, 220),):
     scores = np.round(rng.random(shape), 2)
     instance = lagjax.make_instance(scores, lagjax.geometric(150), servers_per_task=2, load=0.7)
     for selection in ("canonical", "vertex"):
