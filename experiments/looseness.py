@@ -22,7 +22,7 @@ from lagjax.lp import SELECTIONS, occ_upper_bound
 from lagjax.policies import build_policy
 from lagjax.stats import estimate, percent_of_bound
 from lagjax.studies.measure import arrivals_and_warmup, measure
-from lagjax.tune import tune
+from lagjax.tune.tuned import tune
 
 INSTANCES = ("specialist", "priority", "unfriendly", "low-rank", "journal")
 REPLICAS = 1024

@@ -21,7 +21,7 @@ from lagjax.policies import POLICIES, build_policy
 from lagjax.stats import estimate, percent_of_bound
 from lagjax.studies.measure import arrivals_and_warmup, measure
 from lagjax.studies.published import published_percent
-from lagjax.tune import tune
+from lagjax.tune.tuned import tune
 
 INSTANCES = ("specialist", "priority", "unfriendly", "low-rank")
 REPLICAS = 1024

@@ -15,9 +15,9 @@ from lagjax.cli.terminal import use_all_cores
 from lagjax.lp import occ_upper_bound
 from lagjax.stats import estimate
 from lagjax.studies.convergence import DEFAULT_COPIES, sizes_of
-from lagjax.tune import tune
 from lagjax.tune.candidates import distinct, lag_policies
 from lagjax.tune.trials import scaled_trial
+from lagjax.tune.tuned import tune
 
 INSTANCES = ("specialist", "unfriendly", "low-rank", "priority")
 LOAD = 0.8

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import numpy as np
 
 from lagjax.durations import deterministic, geometric
@@ -83,6 +86,26 @@ GALLERY = {
     "low-rank": low_rank,
     "journal": journal,
 }
+
+
+def instances_of(given: Instance | str | Iterable[Instance | str]) -> list[Instance]:
+    """Returns the instances that an argument means: one or several, made or named in the gallery.
+
+    Raises:
+      InputError: nothing is given, or something that is no instance; two have one name; or no such name.
+    """
+    listed: Any = [given] if isinstance(given, (Instance, str)) else given
+    try:
+        made = [gallery(one) if isinstance(one, str) else one for one in listed]
+    except TypeError:
+        made = [listed]
+    wrong = [one for one in made if not isinstance(one, Instance)]
+    if wrong or not made:
+        raise InputError(f"instances is {wrong[0] if wrong else given!r}; give an instance, a name or a list of them")
+    names = [instance.name for instance in made]
+    if len(set(names)) < len(names):
+        raise InputError(f"instances share a name ({', '.join(names)}); rename one")
+    return made
 
 
 def gallery(name: str, load: float = DEFAULT_LOAD) -> Instance:

@@ -21,7 +21,7 @@ LEAST_LOAD = (
 )
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Instance:
     """One system of R servers and V task types; build it with `make_instance`, which checks what it is given.
 
@@ -44,6 +44,12 @@ class Instance:
     name: str
     tasks: tuple[str, ...]
     servers: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        if not isinstance(self.arrival_rate, np.ndarray):  # inside a traced function
+            return f"Instance({self.name!r})"
+        sizes = f"V = {self.num_types} task types, R = {self.num_servers} servers, k = {self.servers_per_task}"
+        return f"Instance({self.name!r}: {sizes}, load {self.load:.4g})"
 
     @property
     def num_types(self) -> int:

@@ -1,11 +1,14 @@
 """Every test runs on two host devices with strict dtype promotion: both are set before JAX starts a backend."""
 
+import os
 import sys
 from pathlib import Path
 
 import jax
 import pytest
 
+os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"  # processes that tests start leave nothing in the user's folder
+jax.config.update("jax_enable_compilation_cache", False)
 jax.config.update("jax_platforms", "cpu")
 jax.config.update("jax_num_cpu_devices", 2)
 jax.config.update("jax_numpy_dtype_promotion", "strict")

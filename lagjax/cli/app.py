@@ -2,42 +2,72 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 import itertools
 import os
 import sys
 from typing import Annotated
 
 import typer
+from typer.core import TyperGroup
 
 from lagjax.cli import interrupts
-from lagjax.cli.compat import compat
-from lagjax.cli.converge import converge
-from lagjax.cli.exact import exact
-from lagjax.cli.fluid import fluid
 from lagjax.cli.letters import settle_streams
-from lagjax.cli.partial import partial
-from lagjax.cli.report import report
-from lagjax.cli.route import route
-from lagjax.cli.solve import solve
-from lagjax.cli.sweep import sweep
 from lagjax.cli.terminal import note
 from lagjax.errors import InputError, Interrupted, RunError, SolverError
 
+COMMANDS = {  # in the order of the help; each is the function of that name in the module of that name here
+    "sweep": "Compare policies over loads, each with its share of the upper bound.",
+    "converge": "Scale the system up: m n copies of every server, m dispatchers a step.",
+    "fluid": "Verify the fluid limit: fixed point, spectrum, and a search for trajectories that do not settle there.",
+    "solve": "Solve OCC-LP: the upper bound, the prices, and the index of LAG.",
+    "exact": "Solve a small system exactly: policies, their upper bound, and the best that any policy can do.",
+    "route": "Route jobs to parallel finite queues: loss of index policies, simulated and exact, against the optimum.",
+    "compat": "Load balancing under compatibility constraints: occupancy beside the mean field, delay, and the graph's "
+    "certificate.",
+    "partial": "Dispatch with partial queue information: rewards of index policies against those that see every queue.",
+    "report": "Write one HTML page with tables, plots, configuration, versions and how to reproduce: no network needed to "
+    "read it.",
+}
+
+
+class _Commands(TyperGroup):
+    """The commands, each imported when it is called: the help of all needs none of them."""
+
+    def __init__(self, **settings):
+        super().__init__(**(settings | {"commands": dict.fromkeys(COMMANDS)}))
+
+    def get_command(self, ctx, cmd_name):
+        return command(cmd_name) if cmd_name in COMMANDS else None
+
+    def format_commands(self, ctx, formatter):
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+def command(name: str):
+    """Returns the command of a name as typer has it."""
+    from lagjax.cli.outputs import remember
+
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+    run = getattr(importlib.import_module(f"lagjax.cli.{name}"), name)
+
+    @alone.command(name)
+    @functools.wraps(run)
+    def remembered(**arguments):
+        remember(arguments)
+        run(**arguments)
+
+    return typer.main.get_command(alone)
+
+
 app = typer.Typer(
+    cls=_Commands,
     add_completion=False,
     rich_markup_mode=None,
-    pretty_exceptions_enable=False,
     help="Online assignment of reusable, unequal resources: bounds, index policies and a batched simulator.",
 )
-app.command()(sweep)
-app.command()(converge)
-app.command()(fluid)
-app.command()(solve)
-app.command()(exact)
-app.command()(route)
-app.command()(compat)
-app.command()(report)
-app.command()(partial)
 
 # click's base class of command-line faults, which newer typers bring along under a name of their own
 _CommandError: type[Exception] = typer.BadParameter.__mro__[2]

@@ -7,10 +7,9 @@ from typing import Annotated
 
 import typer
 
-from lagjax.cli import inputs
-from lagjax.cli.outputs import give, places, warn_of_start
-from lagjax.cli.running import AS_USUAL, RunOptions, begin, running
-from lagjax.cli.terminal import note
+from lagjax.cli import inputs, options
+from lagjax.cli.outputs import places, show
+from lagjax.cli.running import begin, running
 from lagjax.studies.convergence import DEFAULT_COPIES, DEFAULT_REPLICAS
 from lagjax.studies.size_cells import TARGET
 
@@ -29,8 +28,8 @@ Dispatchers = Annotated[
 ]
 
 
-@inputs.takes_files
-@inputs.takes("how", RunOptions)
+@options.takes("files", options.FileOptions)
+@options.takes("how", options.RunOptions)
 def converge(
     names: Annotated[
         list[str] | None,
@@ -45,28 +44,21 @@ def converge(
     copies: Copies = _ALL_COPIES,
     dispatchers: Dispatchers = "sqrt",
     policies: Annotated[str, typer.Option(help="Comma-separated.")] = "lag",
-    files: inputs.FileOptions = inputs.NO_FILES,
-    replicas: Annotated[int, typer.Option(help="Independent replicas.")] = DEFAULT_REPLICAS,
+    files: options.FileOptions = options.NO_FILES,
+    replicas: options.Replicas = DEFAULT_REPLICAS,
     steps: Annotated[
         int | None,
         typer.Option(
             help=f"Steps per replica. [default: as many as bring the half-width of the interval to {TARGET:g} points]"
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of all randomness.")] = 0,
-    selection: inputs.Selection = "canonical",
-    kiid: inputs.Kiid = "auto",
+    seed: options.Seed = 0,
+    selection: options.Selection = "canonical",
+    kiid: options.Kiid = "auto",
     start: Annotated[str, typer.Option(help="warm (the fluid fixed point) or empty.")] = "warm",
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help=f"Folder for table, plot and converge.nc. [default: {DEFAULT_FOLDER}, unless --json is given]"
-        ),
-    ] = None,
-    json_file: Annotated[
-        str | None, typer.Option("--json", metavar="FILE", help="Write the rows as JSON to FILE, or to stdout with -.")
-    ] = None,
-    how: RunOptions = AS_USUAL,
+    out: Annotated[Path | None, options.out_option(DEFAULT_FOLDER, "table, plot and converge.nc")] = None,
+    json_file: options.Json = None,
+    how: options.RunOptions = options.AS_USUAL,
 ) -> None:
     """Scale the system up: m n copies of every server, m dispatchers a step.
 
@@ -95,11 +87,6 @@ def converge(
             chosen, sizes=sizes, policies=compared, steps=steps, replicas=replicas, seed=seed, selection=selection,
             start=start, kiid=kiid, running=runs,
         )  # fmt: skip
-    if runs.team.process != 0:
-        return  # process 0 writes and prints
-    found = STUDY.rows(data)
-    more = "" if steps is None else ", or none: the warm-up then grows as need be"
-    warn_of_start(STUDY.moving(found), "use more --steps" + more)
-    give(STUDY.table(data), json_file, "converge", data, found)
-    if folder is not None:
-        note(f"written: {folder}/ (converge.nc, table.txt and converge.png)")
+    if runs.team.process == 0:
+        more = "" if steps is None else ", or none: the warm-up then grows as need be"
+        show(STUDY, data, folder, json_file, "use more --steps" + more)

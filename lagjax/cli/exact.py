@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from lagjax.cli import inputs
+from lagjax.cli import inputs, options
 from lagjax.cli.solving import solving_line
 from lagjax.cli.terminal import say
 
 IMPROVED = "improved"  # one step of policy improvement on `tuned`: depends on the state, so it has no table
 
 
-@inputs.takes_files
+@options.takes("files", options.FileOptions)
 def exact(
     name: Annotated[
         str | None,
@@ -25,9 +25,9 @@ def exact(
         str | None,
         typer.Option(help="Policies, as in lag,tuned,improved. [default: all; tuned and improved only if small]"),
     ] = None,
-    files: inputs.FileOptions = inputs.NO_FILES,
+    files: options.FileOptions = options.NO_FILES,
     seed: Annotated[int, typer.Option(help="Seed of the sampling of --scores, and of tuned.")] = 0,
-    selection: inputs.Selection = "canonical",
+    selection: options.Selection = "canonical",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON rows instead of a table.")] = False,
 ) -> None:
     """Solve a small system exactly: policies, their upper bound, and the best that any policy can do.

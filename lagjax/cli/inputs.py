@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
-import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, get_type_hints
-
-import typer
 
 from lagjax import data
+from lagjax.cli.options import FileOptions
 from lagjax.cli.terminal import note
 from lagjax.errors import InputError
 from lagjax.gallery import GALLERY, gallery
@@ -23,70 +19,8 @@ from lagjax.tune import NAMES
 DEFAULT_LOADS = tuple(i / 10 for i in range(1, 10))
 _LOWEST_LOAD = 1e-3
 _SAMPLE = "sample:"
+EXAMPLE = "priority"
 GALLERY_NAMES = ", ".join(GALLERY)
-
-Scores = Annotated[
-    Path | None,
-    typer.Option(
-        help="Score file (.csv or .tsv with paper,reviewer,score; .npy; .npz; .in) instead of gallery instances."
-    ),
-]
-Durations = Annotated[
-    Path | None, typer.Option(help="Text file of observed service times, in steps; goes with --scores.")
-]
-Column = Annotated[str | None, typer.Option(help="Column of --durations, by name or number from 1.")]
-Service = Annotated[
-    str | None,
-    typer.Option(
-        help="Service law instead of --durations: geometric:MEAN, deterministic:STEPS or sample:FILE[:COLUMN]."
-    ),
-]
-Shortest = Annotated[
-    int | None,
-    typer.Option(help="Take observed times below this many steps as this many; times of 0 are refused by default."),
-]
-PerTask = Annotated[int | None, typer.Option(help="Servers per task, k; goes with --scores. [default: 1]")]
-SamplePapers = Annotated[int | None, typer.Option(help="Draw this many papers (task types) at random from --scores.")]
-SampleReviewers = Annotated[
-    int | None, typer.Option(help="Draw this many reviewers (servers) at random from --scores.")
-]
-Orientation = Annotated[
-    str | None, typer.Option(help="papers-by-reviewers or reviewers-by-papers, where the file does not say.")
-]
-Missing = Annotated[
-    str | None, typer.Option(help="Score of pairs that --scores lacks, after --normalise; refused by default.")
-]
-Conflicts = Annotated[
-    str | None, typer.Option(help="Pairs in conflict: refuse, zero (score 0) or ignore. [default: refuse]")
-]
-Normalise = Annotated[bool, typer.Option("--normalise", help="Rescale the known scores of the whole file to [0, 1].")]
-Selection = Annotated[str, typer.Option(help="Which LP optimum makes the policies: canonical, vertex or interior.")]
-
-Kiid = Annotated[
-    str,
-    typer.Option(help="The reference line OPT(KIID): always, never, or auto: not where it costs more than the rest."),
-]
-
-
-@dataclasses.dataclass(frozen=True)
-class FileOptions:
-    """The options that describe an instance in files, as given."""
-
-    scores: Scores = None
-    durations: Durations = None
-    column: Column = None
-    service: Service = None
-    shortest: Shortest = None
-    per_task: PerTask = None
-    sample_papers: SamplePapers = None
-    sample_reviewers: SampleReviewers = None
-    orientation: Orientation = None
-    missing: Missing = None
-    conflicts: Conflicts = None
-    normalise: Normalise = False
-
-
-NO_FILES = FileOptions()
 
 
 def files_of(files: FileOptions) -> list[tuple[str, Path]]:
@@ -110,41 +44,12 @@ def _at_home(files):
     return dataclasses.replace(files, **paths)
 
 
-def takes_files(command: Callable[..., None]) -> Callable[..., None]:
-    """Gives a command the options of `FileOptions` in the place of its parameter `files`."""
-    return takes("files", FileOptions)(command)
-
-
-def takes(name: str, kind: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Gives a command the options of a dataclass in the place of one parameter."""
-    fields = dataclasses.fields(kind)
-    hints = get_type_hints(kind, include_extras=True)
-    options = [
-        inspect.Parameter(f.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=f.default, annotation=hints[f.name])
-        for f in fields
-    ]
-
-    def decorate(command):
-        given = inspect.signature(command, eval_str=True)
-        parameters = [p for own in given.parameters.values() for p in (options if own.name == name else [own])]
-
-        @functools.wraps(command)
-        def with_options(**arguments):
-            return command(**{name: kind(**{f.name: arguments.pop(f.name) for f in fields})}, **arguments)
-
-        # What typer reads: the parameters as they are on the command line.
-        with_options.__signature__ = given.replace(parameters=parameters)  # type: ignore[attr-defined]
-        with_options.__annotations__ = {p.name: p.annotation for p in parameters}
-        return with_options
-
-    return decorate
-
-
 def one_instance(name: str | None, files: FileOptions, seed: int, command: str) -> Instance:
     """Returns the instance meant by a command that takes one."""
     if name is None and files.scores is None:
-        raise InputError(
-            f"nothing to work on; name a gallery instance (as in: lagjax {command} priority) or give --scores FILE"
+        name = EXAMPLE
+        note(
+            f"note: the example {name}; lagjax {command} NAME is for another of {GALLERY_NAMES}, --scores FILE for your own"
         )
     (instance,) = instances([name] if name else [], files, seed)
     return instance
@@ -184,6 +89,19 @@ def _from_files(files, seed):
         table, files.durations, servers_per_task=1 if files.per_task is None else files.per_task, load=_LOWEST_LOAD,
         service=files.service, column=files.column, shortest=files.shortest, note=lambda line: note(f"note: {line}"),
     )  # fmt: skip
+
+
+def all_or_example(given: Mapping[str, object], example: dict[str, str]) -> dict[str, str]:
+    """Returns options that describe a system together, or without any of them those of an example, which is said."""
+    missing = [name for name, value in given.items() if value is None]
+    if len(missing) == len(given):
+        note("note: the example of " + " ".join(f"--{name} {value}" for name, value in example.items()))
+        return example
+    if missing:
+        raise InputError(
+            f"--{missing[0]} is missing; give all of {', '.join(f'--{name}' for name in given)}, or none for an example"
+        )
+    return {name: str(value) for name, value in given.items()}
 
 
 def loads_of(text: str | None):

@@ -2,66 +2,38 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
+from lagjax.cli.options import SHOWN, RunOptions, StartOptions
 from lagjax.cli.solving import shown_as, solving_line
 from lagjax.cli.terminal import bars, note, use_all_cores
 from lagjax.errors import InputError, Interrupted
-
-SHOWN = ("auto", "bar", "lines", "none")
-
-Workers = Annotated[
-    int | None,
-    typer.Option(help="Local Dask workers, one core or GPU each; 0 for as many as there are. [default: no workers]"),
-]
-Scheduler = Annotated[
-    str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler whose workers run the cells, as tcp://host:8786.")
-]
-Processes = Annotated[
-    str | None,
-    typer.Option(
-        metavar="WHERE",
-        help="This process is one of many that share every cell: auto (Slurm and others) or HOST:PORT,NUMBER,COUNT.",
-    ),
-]
-Memory = Annotated[
-    str | None,
-    typer.Option(help="Most memory for arrays, as 4GiB; batches are cut to fit. [default: half of what is free]"),
-]
-Shown = Annotated[
-    str, typer.Option("--progress", help="bar, lines, none, or auto: a bar on a terminal and nothing in a pipe.")
-]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Forget what the folder holds of an earlier run.")]
-
-
-@dataclasses.dataclass(frozen=True)
-class RunOptions:
-    """The options, as given."""
-
-    workers: Workers = None
-    scheduler: Scheduler = None
-    processes: Processes = None
-    memory: Memory = None
-    progress: Shown = "auto"
-    fresh: Fresh = False
-
-
-AS_USUAL = RunOptions()
 
 
 def check_shown(progress: str) -> None:
     """Raises InputError where `--progress` names none of `SHOWN`."""
     if progress not in SHOWN:
         raise InputError(f"--progress is '{progress}'; choose from {', '.join(SHOWN)}")
+
+
+def start(options: StartOptions, cores: bool = True) -> None:
+    """Checks the options and starts JAX on all cores, if it is to compute on them."""
+    check_shown(options.progress)
+    _keep_compiled(options)
+    if cores:
+        use_all_cores()
+
+
+def _keep_compiled(options):
+    if options.cache:
+        from lagjax.engine.compiled import keep_compiled
+
+        keep_compiled(warn=lambda line: note(f"note: {line}"))
 
 
 def begin(options: RunOptions) -> None:
@@ -78,6 +50,7 @@ def begin(options: RunOptions) -> None:
         parse_bytes(options.memory)
     if options.scheduler is not None and not re.fullmatch(r"(\w+://)?[^\s/]+:\d+", options.scheduler):
         raise InputError(f"--scheduler is '{options.scheduler}'; write its address as tcp://HOST:PORT")
+    _keep_compiled(options)
     if options.workers is not None or options.scheduler is not None:
         import jax
 

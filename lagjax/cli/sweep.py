@@ -7,10 +7,9 @@ from typing import Annotated
 
 import typer
 
-from lagjax.cli import inputs
-from lagjax.cli.outputs import give, places, warn_of_start
-from lagjax.cli.running import AS_USUAL, RunOptions, begin, running
-from lagjax.cli.terminal import note
+from lagjax.cli import inputs, options
+from lagjax.cli.outputs import places, show
+from lagjax.cli.running import begin, running
 from lagjax.studies.load_sweep import DEFAULT_POLICIES, DEFAULT_REPLICAS
 from lagjax.studies.measure import DEFAULT_ARRIVALS
 from lagjax.tune import SINGLE_NAMES
@@ -18,8 +17,8 @@ from lagjax.tune import SINGLE_NAMES
 DEFAULT_FOLDER = Path("lagjax-results")
 
 
-@inputs.takes_files
-@inputs.takes("how", RunOptions)
+@options.takes("files", options.FileOptions)
+@options.takes("how", options.RunOptions)
 def sweep(
     names: Annotated[
         list[str] | None,
@@ -28,7 +27,7 @@ def sweep(
             help=f"Gallery instances: {inputs.GALLERY_NAMES}. [default: all]",
         ),
     ] = None,
-    files: inputs.FileOptions = inputs.NO_FILES,
+    files: options.FileOptions = options.NO_FILES,
     loads: Annotated[
         str | None, typer.Option(help="0.1,0.2 or 0.1:0.9:0.1. [default: 0.1 to 0.9 as far as feasible]")
     ] = None,
@@ -38,18 +37,13 @@ def sweep(
     steps: Annotated[
         int | None, typer.Option(help=f"Steps per replica. [default: as many as bring {DEFAULT_ARRIVALS} tasks]")
     ] = None,
-    replicas: Annotated[int, typer.Option(help="Independent replicas.")] = DEFAULT_REPLICAS,
-    seed: Annotated[int, typer.Option(help="Seed of all randomness.")] = 0,
-    selection: inputs.Selection = "canonical",
-    kiid: inputs.Kiid = "auto",
-    out: Annotated[
-        Path | None,
-        typer.Option(help=f"Folder for table, plots and sweep.nc. [default: {DEFAULT_FOLDER}, unless --json is given]"),
-    ] = None,
-    json_file: Annotated[
-        str | None, typer.Option("--json", metavar="FILE", help="Write the rows as JSON to FILE, or to stdout with -.")
-    ] = None,
-    how: RunOptions = AS_USUAL,
+    replicas: options.Replicas = DEFAULT_REPLICAS,
+    seed: options.Seed = 0,
+    selection: options.Selection = "canonical",
+    kiid: options.Kiid = "auto",
+    out: Annotated[Path | None, options.out_option(DEFAULT_FOLDER, "table, plots and sweep.nc")] = None,
+    json_file: options.Json = None,
+    how: options.RunOptions = options.AS_USUAL,
 ) -> None:
     """Compare policies over loads, each with its share of the upper bound.
 
@@ -79,12 +73,5 @@ def sweep(
             kiid=kiid,
             running=runs,
         )
-    if runs.team.process != 0:
-        return  # process 0 writes and prints
-    found = STUDY.rows(data)
-    for line in STUDY.notes(data):
-        note(f"note: {line}")
-    warn_of_start(STUDY.moving(found), "use more --steps")
-    give(STUDY.table(data), json_file, "sweep", data, found)
-    if folder is not None:
-        note(f"written: {folder}/ (sweep.nc, table.txt and a plot per instance)")
+    if runs.team.process == 0:
+        show(STUDY, data, folder, json_file, "use more --steps")

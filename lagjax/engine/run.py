@@ -17,7 +17,7 @@ from lagjax.errors import InputError
 from lagjax.instance import Instance
 from lagjax.models import loss, streams, tally
 from lagjax.models.policy_tables import policy_tables
-from lagjax.policies.table import Policy, check_shape
+from lagjax.policies import Policy, PolicyLike, build_policy
 
 MODEL = Model(loss.draw, loss.step, loss.count)
 CHUNK = 64  # blocks per call of the compiled program, between two updates of a progress bar
@@ -46,7 +46,7 @@ class Counts:
 
 def simulate(
     instance: Instance,
-    policies: Sequence[Policy],
+    policies: Sequence[PolicyLike],
     *,
     arrivals: int,
     warmup: int = 0,
@@ -70,7 +70,7 @@ def simulate(
 
     Args:
       instance: what to simulate.
-      policies: at least one; all must be built for this instance's V and R.
+      policies: at least one; what `lagjax.policies.build_policy` takes.
       arrivals, warmup: tasks per replica.
       replicas: B, independent replicas.
       first_replica: number of the first of them: a batch cut in two has the same replicas.
@@ -87,6 +87,7 @@ def simulate(
     Raises:
       InputError: an argument outside its range, or a policy of another shape.
     """
+    policies = [build_policy(policy, instance) for policy in policies]
     _check(instance, policies, arrivals, warmup, replicas, tally.WORD if block is None else block, chunk)
     whole_number("first_replica", first_replica, 0, MOST_REPLICAS - replicas)
     placed = place_replicas(replicas, devices)
@@ -170,8 +171,6 @@ def _check(instance, policies, arrivals, warmup, replicas, block, chunk):
         raise InputError(f"block is {block}; give a multiple of {tally.WORD}")
     if not policies:
         raise InputError("no policies to simulate; give at least one")
-    for policy in policies:
-        check_shape(policy, instance, levels=True)
 
 
 def check_length(arrivals: int) -> None:

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
-from scipy.stats import binom
 
 from lagjax.errors import InputError
 from lagjax.exact.service import Service
@@ -122,6 +121,8 @@ def _step(block, service):
 
 
 def _thinning(block, code, kind, finish):
+    from scipy.stats import binom
+
     running = block.jobs[block.before, kind].astype(np.int64)
     row = np.repeat(np.arange(len(code)), running + 1)
     ended = np.arange(len(row)) - np.repeat(np.cumsum(running + 1) - (running + 1), running + 1)

@@ -20,8 +20,6 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
-from scipy.optimize import linprog
-from scipy.stats import binom
 
 from lagjax.errors import InputError
 from lagjax.exact.groups import equal_servers
@@ -160,6 +158,8 @@ def _best_multipliers(name, worth, share, size, levels, k):
 
 def _levels(most, rate, finish):
     """The chain of the number of running tasks: those that ran before may end, then one that arrives is added."""
+    from scipy.stats import binom
+
     idle, served, freed = np.zeros((3, most + 1, most + 1))
     for n in range(most + 1):
         accepted = rate if n < most else 0.0
@@ -193,6 +193,8 @@ def _solve(worth, share, size, levels, k, rarest):
 
     Levels less likely than `rarest` have no balance, no demand and no tasks; their multipliers are zero.
     """
+    from scipy.optimize import linprog
+
     (kinds, groups), n = worth.shape, len(levels.law)
     common = np.flatnonzero(levels.law >= rarest)
     served = common[common < n - 1]

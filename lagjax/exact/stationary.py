@@ -14,7 +14,7 @@ from lagjax.exact.choice import taken_rates
 from lagjax.exact.groups import Groups, group_tables, lump, single_tiers
 from lagjax.instance import Instance
 from lagjax.lp import SolverError
-from lagjax.policies.table import Policy, check_shape
+from lagjax.policies.registry import PolicyLike, build_policy
 
 RESIDUAL = 1e-10  # largest |pi P - pi|_1 accepted; a direct solution leaves about 1e-15
 _DIRECT = 1000  # states up to which the equations are solved as dense ones
@@ -43,19 +43,19 @@ class ExactValue(NamedTuple):
     residual: float
 
 
-def evaluate(instance: Instance, policy: Policy, *, lumped: bool = True) -> ExactValue:
+def evaluate(instance: Instance, policy: PolicyLike, *, lumped: bool = True) -> ExactValue:
     """Solves the chain of a policy at one copy of every server.
 
     Args:
       instance: the system; for its durations see `lagjax.exact.service.service_of`.
-      policy: tiers and weights; a capped rule is a strict order here.
+      policy: what `lagjax.policies.build_policy` takes; a capped rule is a strict order here.
       lumped: count servers together that the policy need not tell apart; else every server is a group.
 
     Raises:
       InputError: the policy is of another shape, or the chain has too many states.
       SolverError: the stationary law missed RESIDUAL.
     """
-    check_shape(policy, instance, levels=True)
+    policy = build_policy(policy, instance)
     tier, weight = single_tiers(policy)
     every = tuple((r,) for r in range(instance.num_servers))
     groups = lump(instance.scores, tier, weight) if lumped else every

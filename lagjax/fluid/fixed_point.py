@@ -15,7 +15,6 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optimistix
 
 from lagjax.durations import survival
 from lagjax.errors import InputError, SolverError
@@ -80,6 +79,8 @@ def fixed_point(system: FluidSystem, start=None, solver=None) -> FixedPoint:
     starts = [free] if start is None else [jnp.asarray(start, dtype)[:, 0], free]
     tolerance = 8 * float(jnp.finfo(dtype).eps)
     if solver is None:
+        import optimistix
+
         solver = optimistix.FixedPointIteration(rtol=tolerance, atol=tolerance)
     phi = _solved(system, solver, starts)
     state = stationary_state(system, phi)
@@ -90,6 +91,8 @@ def fixed_point(system: FluidSystem, start=None, solver=None) -> FixedPoint:
 
 def _solved(system, solver, starts):
     """The free fractions, from the first start that the solver ends well from."""
+    import optimistix
+
     steps = _DAMPED_STEPS * len(starts[0])
     for start in starts:
         try:

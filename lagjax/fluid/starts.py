@@ -8,7 +8,6 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 
 from lagjax.engine.checks import whole_number
 from lagjax.errors import InputError
@@ -109,6 +108,8 @@ def worst_starts(step, fixed_point, count: int, seed: int = 0) -> Starts:
 
 @functools.partial(jax.jit, static_argnames="horizon")
 def _ascend(step, fixed_point, logits, horizon):
+    import optax
+
     method = optax.adam(_ASCENT_RATE)
 
     def closeness(logits):

@@ -20,7 +20,7 @@ from lagjax.fluid.spectrum import Spectrum, rate_slopes, spectrum
 from lagjax.fluid.starts import MOST_STARTS, Starts, make_starts, worst_starts
 from lagjax.instance import Instance
 from lagjax.lp import check_selection, occ_upper_bound, solve_occ
-from lagjax.policies import Policy, build_policy
+from lagjax.policies import PolicyLike, build_policy
 
 DEFAULT_STARTS = 200
 LEAST_STEPS, ENOUGH_STEPS = 500, 100_000  # when the caller names no number of steps
@@ -82,7 +82,7 @@ class FluidReport:
 
 def verify(
     instance: Instance,
-    policy: str | Policy | Callable[[Instance], Policy] = "lag",
+    policy: PolicyLike = "lag",
     *,
     selection: str = "canonical",
     starts: int = DEFAULT_STARTS,
@@ -94,7 +94,7 @@ def verify(
 
     Args:
       instance: at its load, at most 1 - k/R.
-      policy: a name from `lagjax.policies.POLICIES`, a policy built for this instance, or a function that builds it.
+      policy: what `lagjax.policies.build_policy` takes.
       selection: which LP optimum makes LAG and ALG-SC-LP.
       starts: N, one in 8 of them (at most 16) made worse by gradient ascent.
       steps: T; by default as many as the spectrum needs to settle within the tolerance, at most 100,000.
@@ -111,10 +111,7 @@ def verify(
     if steps is not None:
         whole_number("steps", steps, 1, MOST_STEPS)
     check_selection(selection)
-    if isinstance(policy, str):
-        built = build_policy(policy, instance, selection)
-    else:
-        built = policy if isinstance(policy, Policy) or not callable(policy) else policy(instance)
+    built = build_policy(policy, instance, selection)
     system = fluid_system(instance, built)
     with jax.enable_x64(True):
         if isinstance(policy, str) and policy == "lag":

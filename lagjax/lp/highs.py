@@ -6,7 +6,6 @@ import math
 import threading
 
 import numpy as np
-import scipy.optimize
 import scipy.sparse
 
 from lagjax.errors import SolverError
@@ -23,11 +22,13 @@ def run_highs(cost, *, method: str = "highs-ds", progress: Progress | None = Non
     Raises:
       SolverError: with HiGHS's status and message.
     """
+    from scipy.optimize import linprog
+
     answers: list = []
 
     def work():
         try:
-            answers.append(scipy.optimize.linprog(cost, method=method, options=_OPTIONS, **program))
+            answers.append(linprog(cost, method=method, options=_OPTIONS, **program))
         except Exception as error:  # handed to the caller's thread
             answers.append(error)
 

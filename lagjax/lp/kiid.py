@@ -13,7 +13,7 @@ from lagjax.lp.selection import check_selection, select
 from lagjax.lp.watching import solving
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class KiidSolution:
     """An optimal solution of the KIID LP (Lag, section 5.1); all arrays are read-only.
 
@@ -45,6 +45,11 @@ class KiidSolution:
     primal_residual: float
     dual_residual: float
     duality_gap: float
+
+    def __repr__(self) -> str:
+        types, servers = self.reduced.shape
+        sizes = f"V = {types} task types, R = {servers} servers"
+        return f"KiidSolution(objective {self.objective:.9g}: {sizes}, {self.selection})"
 
 
 def solve_kiid(instance: Instance, selection: str = "canonical", *, progress: Progress | None = None) -> KiidSolution:

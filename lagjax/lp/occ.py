@@ -21,7 +21,7 @@ DUAL_GAP = 1e-4
 _LOAD_SLACK = 1e-9
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class OccSolution:
     """An optimal primal and dual solution of OCC-LP(B) (Lag, eq. 2-4); all arrays are read-only.
 
@@ -66,6 +66,11 @@ class OccSolution:
     iterations: int
     ties_undecided: int
     face_dimensions: tuple[int, int]
+
+    def __repr__(self) -> str:
+        types, servers = self.index.shape
+        how = f"B = {self.blocking:g}, {self.selection}, by {self.method}"
+        return f"OccSolution(objective {self.objective:.9g}: V = {types} task types, R = {servers} servers, {how})"
 
 
 def largest_feasible_load(instance: Instance, blocking: float = 0.0) -> float:

@@ -13,7 +13,7 @@ RULES = ("capped", "race")
 TIE_TOLERANCE = 1e-9  # values this close, relative to the largest in the table, are equal
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Policy:
     """A work-conserving policy; build it with `make_policy`, which checks what it is given.
 
@@ -38,6 +38,11 @@ class Policy:
     weight: np.ndarray
     rule: str
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        *levels, types, servers = self.tier.shape
+        by_level = f", {levels[0]} levels" if levels else ""
+        return f"Policy({self.name!r}: {self.rule}, V = {types} task types, R = {servers} servers{by_level})"
 
 
 def make_policy(name: str, tier, weight=None, rule: str = "race", notes=()) -> Policy:

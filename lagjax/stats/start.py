@@ -11,8 +11,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import norm, rankdata
-from scipy.stats import t as student_t
+from scipy.special import ndtr, stdtr, stdtrit
 
 from lagjax.stats.estimate import Estimate, estimate
 
@@ -57,7 +56,7 @@ def left_of_start(first, second, *, bundle: int = 1) -> Left:
     first, second = np.asarray(first, np.float64), np.asarray(second, np.float64)
     apart = second - first
     drift = estimate(apart.reshape(*apart.shape[:-1], -1, bundle).mean(axis=-1))
-    memory = _correlation(rankdata(first, axis=-1), rankdata(second, axis=-1))
+    memory = _correlation(_ranks(first), _ranks(second))
     independent = first.shape[-1] // 2 if bundle > 1 else first.shape[-1]
     return Left(drift, _by_drift(drift, first.shape[-1] // bundle), memory, _by_memory(memory, independent))
 
@@ -81,10 +80,20 @@ def told(stationary) -> bool | None:
 def _by_drift(drift, count):
     if count < 2:
         return np.full(np.shape(drift.mean), np.nan)
-    half = student_t.ppf(0.975, count - 1)
+    half = stdtrit(count - 1, 0.975)
     with np.errstate(divide="ignore", invalid="ignore"):
-        chance = 2 * student_t.sf(np.abs(drift.mean) / drift.ci95 * half, count - 1)
+        chance = 2 * stdtr(count - 1, -np.abs(drift.mean) / drift.ci95 * half)
     return np.where(drift.mean == 0, 1.0, chance)  # also where nothing varies
+
+
+def _ranks(values):
+    """Ranks along the last axis, equal values with the mean of theirs."""
+
+    def ranked(row):
+        _, place, count = np.unique(row, return_inverse=True, return_counts=True)
+        return (np.cumsum(count) - (count - 1) / 2)[place] if not np.isnan(row).any() else np.full(row.shape, np.nan)
+
+    return np.apply_along_axis(ranked, -1, values)
 
 
 def _correlation(first, second):
@@ -98,4 +107,4 @@ def _by_memory(memory, count):
     if count < 4:
         return np.full(np.shape(memory), np.nan)
     with np.errstate(divide="ignore"):
-        return norm.sf((np.arctanh(np.minimum(memory, 1.0)) - math.atanh(MEMORY)) * math.sqrt(count - 3))
+        return ndtr((math.atanh(MEMORY) - np.arctanh(np.minimum(memory, 1.0))) * math.sqrt(count - 3))

@@ -12,16 +12,17 @@ import xarray as xr
 from lagjax.engine.checks import whole_number
 from lagjax.engine.scaled_run import check_size
 from lagjax.errors import InputError
+from lagjax.gallery import instances_of
 from lagjax.instance import Instance
 from lagjax.lp import check_selection
-from lagjax.policies import Policy, build_policy
+from lagjax.policies import PolicyLike, build_policy
 from lagjax.runs.running import Running
 from lagjax.studies.dataset import merged, provenance, worded
 from lagjax.studies.kiid import check_kiid
 from lagjax.studies.load_cells import described_instances, described_policy
 from lagjax.studies.published import published_among
 from lagjax.studies.size_cells import Size, SizeSpec, size_job
-from lagjax.studies.study import conduct, named_apart
+from lagjax.studies.study import conduct
 from lagjax.tune import TUNED
 
 DEFAULT_COPIES = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536)
@@ -62,10 +63,10 @@ def sizes_of(copies: Sequence[int], dispatchers: str | Sequence[int] = "sqrt") -
 
 
 def converge(
-    instances: Sequence[Instance],
+    instances: Instance | str | Sequence[Instance | str],
     *,
     sizes: Sequence[Size],
-    policies: Sequence[str | Callable[[Instance], Policy]] = ("lag",),
+    policies: Sequence[PolicyLike] = ("lag",),
     steps: int | None = None,
     replicas: int = DEFAULT_REPLICAS,
     seed: int = 0,
@@ -79,9 +80,9 @@ def converge(
     """Simulates the scaled system at every size and compares reward per copy with OPT(OCC-LP(B_hat)).
 
     Args:
-      instances: at their loads, with different names.
+      instances: one or several, at their loads, or names in the gallery.
       sizes: from `sizes_of`.
-      policies: names from `lagjax.tune.NAMES`, or functions from an instance to a `Policy`; `tuned` is tuned for each size.
+      policies: `tuned`, which is tuned for each size, or what `lagjax.build_policy` takes.
       steps: steps counted per replica at every size. By default a pilot run of 200,000 tasks sizes each cell so that its
         interval comes to about ±0.25 points, 0.3 at most; the pilot is the beginning of the run that counts, or all of it.
         Where the two halves of a run differ by more than chance, it starts again with twice the warm-up.
@@ -110,15 +111,15 @@ def converge(
     check_kiid(kiid)
     if start not in STARTS:
         raise InputError(f"start is '{start}'; choose from {', '.join(STARTS)}")
-    if not instances or not policies or not sizes:
-        raise InputError("nothing to simulate; give at least one instance, one policy and one size")
-    names = [instance.name for instance in instances]
-    named_apart("instances", names)
+    if not policies or not sizes:
+        raise InputError("nothing to simulate; give at least one policy and one size")
+    chosen = instances_of(instances)
+    names = [instance.name for instance in chosen]
     most = max(size.dispatchers for size in sizes)
-    made = [[_built(p, instance, selection) for p in policies] for instance in instances]
+    made = [[_built(p, instance, selection) for p in policies] for instance in chosen]
     specs = [
         SizeSpec(instance, policy, size, place, steps, replicas, seed, selection, start, most, kiid)
-        for instance, built in zip(instances, made, strict=True)
+        for instance, built in zip(chosen, made, strict=True)
         for policy in built
         for place, size in enumerate(sizes)
     ]
@@ -126,7 +127,7 @@ def converge(
         like = build_policy("lag", spec.instance, selection) if isinstance(spec.policy, str) else spec.policy
         check_size(spec.instance, like, *spec.size, replicas)
     configuration = {
-        "instances": described_instances(instances),
+        "instances": described_instances(chosen),
         "policies": [
             p if isinstance(p, str) else described_policy([built[i] for built in made]) for i, p in enumerate(policies)
         ],
@@ -147,12 +148,12 @@ def converge(
             copies=("system_size", [s.copies for s in sizes]),
             dispatchers=("system_size", [s.dispatchers for s in sizes]),
         )
-        loads = {"start": start, "loads": {i.name: round(i.load, 9) for i in instances}}
+        loads = {"start": start, "loads": {i.name: round(i.load, 9) for i in chosen}}
         devices = ", ".join(dict.fromkeys(record.head["about"]["device"] for record in records))
         data.attrs = {
             "title": "Reward per copy of the (m,n)-scaled system against its upper bound",
             **provenance(seed=seed, selection=selection, device=devices),
-            "configuration": json.dumps(loads), "kiid": kiid, "published": published_among(instances),
+            "configuration": json.dumps(loads), "kiid": kiid, "published": published_among(chosen),
         }  # fmt: skip
         return worded(data)
 
@@ -168,6 +169,4 @@ def _name(policy):
 
 def _built(policy, instance, selection):
     """The policy, or its name where it is made for each size."""
-    if policy == TUNED:
-        return policy
-    return build_policy(policy, instance, selection) if isinstance(policy, str) else policy(instance)
+    return policy if isinstance(policy, str) and policy == TUNED else build_policy(policy, instance, selection)

@@ -11,9 +11,10 @@ import xarray as xr
 from lagjax.engine.checks import MOST_REPLICAS, whole_number
 from lagjax.engine.run import check_length
 from lagjax.errors import InputError
+from lagjax.gallery import instances_of
 from lagjax.instance import Instance, as_number
 from lagjax.lp import check_selection
-from lagjax.policies import Policy
+from lagjax.policies import PolicyLike
 from lagjax.runs.running import Running
 from lagjax.studies.cell import assembled
 from lagjax.studies.kiid import check_kiid
@@ -21,17 +22,17 @@ from lagjax.studies.load_cells import LoadSpec, described, load_job
 from lagjax.studies.measure import arrivals_and_warmup
 from lagjax.studies.published import published_among
 from lagjax.studies.study import conduct, named_apart
-from lagjax.tune import SINGLE_NAMES
+from lagjax.tune import SINGLE_NAMES, named_policy
 
 DEFAULT_POLICIES = ("lag", "greedy", "random", "alg-sc-lp", "whittle", "whittle-rate")
 DEFAULT_REPLICAS = 1024
 
 
 def sweep(
-    instances: Sequence[Instance],
+    instances: Instance | str | Sequence[Instance | str],
     *,
     loads: Sequence[float] | Callable[[Instance], Sequence[float]],
-    policies: Sequence[str | Callable[[Instance], Policy]] = DEFAULT_POLICIES,
+    policies: Sequence[PolicyLike] = DEFAULT_POLICIES,
     steps: int | None = None,
     replicas: int = DEFAULT_REPLICAS,
     seed: int = 0,
@@ -51,9 +52,9 @@ def sweep(
     `running` has workers does its work below `if __name__ == "__main__":`, since workers import it.
 
     Args:
-      instances: with different names; their own loads are not used.
+      instances: one or several, or names in the gallery; their own loads are not used.
       loads: rho values in (0, 1 - k/R], or a function that gives those of an instance.
-      policies: names from `lagjax.tune.SINGLE_NAMES`, or functions from an instance (at its load) to a `Policy`.
+      policies: names from `lagjax.tune.SINGLE_NAMES`, or whatever else `lagjax.build_policy` takes for an instance at its load.
       steps: steps counted per replica at each load; by default as many as bring 6,144 tasks.
       replicas: independent replicas, at least 2 for intervals.
       seed: of all randomness, in [0, 2^64).
@@ -79,16 +80,15 @@ def sweep(
     check_kiid(kiid)
     whole_number("replicas", replicas, 1, MOST_REPLICAS)
     whole_number("seed", seed, 0, 2**64 - 1)
-    instances = _listed("instances", instances, "instance")
+    chosen = instances_of(instances)
     policies = _listed("policies", policies, "policy")
     if not callable(loads):
         loads = _listed("loads", loads, "load")
-    named_apart("instances", [instance.name for instance in instances])
     specs = [
         LoadSpec(
             at, _named_apart(map(functools.partial(_policy, at), policies)), steps, replicas, seed, selection, kiid
         )
-        for instance in instances
+        for instance in chosen
         for at in map(instance.with_load, _distinct(loads(instance) if callable(loads) else loads))
     ]
     for spec in specs:
@@ -96,7 +96,7 @@ def sweep(
 
     def assemble(records):
         data = assembled(records, seed=seed, selection=selection)
-        return data.assign_attrs(kiid=kiid, published=published_among(instances))
+        return data.assign_attrs(kiid=kiid, published=published_among(chosen))
 
     return conduct(
         "sweep", [load_job(spec) for spec in specs], described(specs), assemble, out=out, running=running,
@@ -105,12 +105,8 @@ def sweep(
 
 
 def _policy(instance, policy):
-    """The name of a policy that is built later, or the policy that a function makes."""
-    if not isinstance(policy, str):
-        return policy(instance)
-    if policy not in SINGLE_NAMES:
-        raise InputError(f"no policy '{policy}'; choose from {', '.join(SINGLE_NAMES)}")
-    return policy
+    """The name of a policy that is built later, or any other policy built."""
+    return policy if isinstance(policy, str) and policy in SINGLE_NAMES else named_policy(policy, instance)
 
 
 def _named_apart(policies):

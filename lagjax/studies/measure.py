@@ -13,7 +13,7 @@ from lagjax.engine.run import Counts
 from lagjax.exact import known_optimum
 from lagjax.instance import Instance
 from lagjax.lp import occ_bound, occ_upper_bound, solve_kiid
-from lagjax.policies import Policy, selection_matters
+from lagjax.policies import PolicyLike, build_policy, selection_matters
 from lagjax.stats import left_of_start
 from lagjax.studies.cell import Cell, check_served
 
@@ -77,12 +77,19 @@ def joined(parts: Sequence[Sums]) -> Sums:
 
 
 def measure(
-    instance: Instance, policies: Sequence[Policy], counts: Counts, *, warmup: int = 0, steps=None, kiid: bool = True
+    instance: Instance,
+    policies: Sequence[PolicyLike],
+    counts: Counts,
+    *,
+    warmup: int = 0,
+    steps=None,
+    kiid: bool = True,
 ) -> Cell:
     """Turns exact counts into rewards per step and compares them with the bounds at the blocking that was measured.
 
     With `kiid` false OPT(KIID), which is for reference only, is not solved.
     """
+    policies = [build_policy(policy, instance) for policy in policies]
     return measured(instance, policies, summed(instance, counts), counts.arrivals, warmup, steps, kiid)
 
 

@@ -18,7 +18,6 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jax import lax
 
 from lagjax.instance import Instance
@@ -108,6 +107,8 @@ def _rates(before, p, data, k):
 
 @functools.partial(jax.jit, static_argnames="k")
 def _ascend(theta, temperature, rate, data, k):
+    import optax
+
     scale = jnp.max(data[0]) * k * jnp.sum(data[1])
     optimiser = optax.adam(optax.cosine_decay_schedule(rate, STEPS))
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import t as student_t
+from scipy.special import stdtrit
 
 STAGES = 3  # the better half stays after each
 _NOISE = 1e-12  # relative to the rewards: differences below are rounding
@@ -60,7 +60,7 @@ def race(
             spread = max(together.std(ddof=1), _NOISE * float(np.abs(rewards[0]).max()))
             gain[arm], error[arm] = together.mean(), spread / math.sqrt(len(together))
         replicas = len(np.concatenate(drawn[live[0]]))
-        bound = student_t.ppf(1 - level, replicas - 1) * error
+        bound = stdtrit(replicas - 1, 1 - level) * error
         live.sort(key=lambda arm: (-gain[arm], arm))
         better = [arm for arm in live if gain[arm] > bound[arm]]
         winner = better[0] if better else winner

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from lagjax.tune import race
+from lagjax.tune.racing import race
 
 RATE = 0.05
 RACES = 1000

@@ -10,8 +10,10 @@ from lagjax.gallery import priority, specialist
 from lagjax.instance import make_instance
 from lagjax.lp import SELECTIONS, occ_upper_bound
 from lagjax.policies import POLICIES, build_policy
-from lagjax.tune import named_policy, race, simulated, trials, tune, tuned
+from lagjax.tune import named_policy, simulated, trials, tuned
 from lagjax.tune.candidates import lag_policies
+from lagjax.tune.racing import race
+from lagjax.tune.tuned import tune
 
 # Best fixed orders of Priority, % of OCC-UB: where LAG's order is not the best, and where it is
 ORDERS = [(0.2, 87.76), (0.4, 85.40)]
