@@ -14,26 +14,23 @@ import h100_program  # first: it says which platforms JAX may use
 import jax
 import numpy as np
 
-from lagjax.engine import run
+from lagjax.engine import program
 from lagjax.engine.devices import default_block
+from lagjax.engine.run import set_up
 from lagjax.gallery import GALLERY, gallery
-from lagjax.models import loss
-from lagjax.models.policy_tables import policy_tables
 from lagjax.policies.registry import build_policy
 
 
 def cost(instance, policies, replicas, block):
     """Returns the loops of the compiled program, innermost first, and the size of one state in elements and bytes."""
-    tables, _ = policy_tables([build_policy(name, instance) for name in policies])
-    laws = loss.arrival_tables(instance)
-    carry = jax.eval_shape(functools.partial(run._empty, laws, tables, replicas))
-    keys = jax.ShapeDtypeStruct((2, replicas), np.uint32)
-    ties = None if tables.even is None and tables.tier is None else keys
-    advance = functools.partial(run.advance, k=instance.servers_per_task, block=block)
-    bounds = np.array([0, 1000], np.uint32), np.uint32(0), np.uint32(4)
-    program = h100_program.compile_for_h100(advance, carry, laws, tables, keys, ties, *bounds)
-    state = jax.tree.leaves(carry[0])
-    return h100_program.loops(program), sum(x.size for x in state), sum(x.size * x.dtype.itemsize for x in state)
+    run, _ = set_up(instance, [build_policy(name, instance) for name in policies], 1000, 0, 2)
+    state, counts, keys = jax.tree.map(
+        lambda x: jax.ShapeDtypeStruct((*x.shape[:-1], replicas), x.dtype), (run.state, run.counts, run.keys)
+    )
+    advance = functools.partial(program.blocks, run.model, block)
+    compiled = h100_program.compile_for_h100(advance, state, counts, np.uint32(0), np.uint32(4), run.tables, keys)
+    leaves = jax.tree.leaves(state)
+    return h100_program.loops(compiled), sum(x.size for x in leaves), sum(x.size * x.dtype.itemsize for x in leaves)
 
 
 def main(argv=None):
@@ -51,7 +48,7 @@ def main(argv=None):
     print(" " * 12 + "".join(f"{c:>12s}" for c in columns))
     for name in args.instances:
         found, elements, size = cost(gallery(name), args.policies, args.replicas, args.block)
-        inner = next(loop for loop in found if loop.iterations == run.PIECE)
+        inner = next(loop for loop in found if loop.iterations == program.PIECE)
         moved = sum(kernel.bytes for kernel in inner.kernels)
         mb = [moved / 1e6, size / 1e6, moved / size, 4 * elements / 1e6, moved / elements / 4, moved / elements / 8]
         print(f"{name:12s}{len(inner.kernels):12d}" + "".join(f"{x:12.2f}" for x in mb))

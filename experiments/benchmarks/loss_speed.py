@@ -110,33 +110,30 @@ def parts(instance, policy, args, blocks=32):
     import numpy as np
     from jax import lax
 
-    from lagjax.engine import run
+    from lagjax.engine import program
     from lagjax.engine.devices import compiler_options, default_block
-    from lagjax.models import loss, streams
-    from lagjax.models.policy_tables import policy_tables
+    from lagjax.engine.run import set_up
+    from lagjax.models import loss
 
-    k, block = instance.servers_per_task, default_block("cpu")
-    tables, laws = jax.device_put((policy_tables([policy])[0], loss.arrival_tables(instance)))
-    keys = streams.replica_keys(0, streams.EXOGENOUS, np.arange(args.replicas))
-    carry = run._empty(laws, tables, args.replicas)
+    block = default_block("cpu")
+    run, _ = set_up(instance, [policy], 2**30, 0, args.replicas, block=block)
+    tables, carry = jax.device_put((run.tables, (run.state, run.counts)))
 
-    def draw(laws, index):
-        events = index * np.uint32(block) + jnp.arange(block, dtype=jnp.uint32)
-        return loss.draw_arrivals(laws, keys, None, events, k)
+    def draw(tables, index):
+        return loss.draw(tables, run.keys, index * np.uint32(block) + jnp.arange(block, dtype=jnp.uint32))
 
-    def draws(laws):
-        return lax.fori_loop(1, blocks + 1, lambda i, _: draw(laws, i.astype(jnp.uint32)), draw(laws, np.uint32(0)))
+    def draws(tables):
+        return lax.fori_loop(1, blocks + 1, lambda i, _: draw(tables, i.astype(jnp.uint32)), draw(tables, np.uint32(0)))
 
     def steps(state, arrival, tables):
         def one_block(last, _):
-            return lax.scan(lambda s, a: loss.step(s, a, tables, k), last[0], arrival), None
+            return lax.scan(lambda s, a: loss.step(s, a, tables), last[0], arrival), None
 
-        first = lax.scan(lambda s, a: loss.step(s, a, tables, k), state, arrival)
+        first = lax.scan(lambda s, a: loss.step(s, a, tables), state, arrival)
         return lax.scan(one_block, first, None, length=blocks - 1)[0]
 
-    def whole(carry, laws, tables):
-        window = np.array([0, 2**31], np.uint32)
-        return run.advance(carry, laws, tables, keys, None, window, np.uint32(0), np.uint32(blocks), k=k, block=block)
+    def whole(carry, tables):
+        return program.blocks(run.model, block, *carry, np.uint32(0), np.uint32(blocks), tables, run.keys)
 
     def clock(function, *given):
         compiled = jax.jit(function, compiler_options=compiler_options("cpu"))
@@ -149,9 +146,9 @@ def parts(instance, policy, args, blocks=32):
         return min(spent) / (blocks * block * args.replicas) * 1e9, out
 
     ns = {}
-    ns["draws"], arrival = clock(draws, laws)
+    ns["draws"], arrival = clock(draws, tables)
     ns["steps"], _ = clock(steps, carry[0], arrival, tables)
-    total, _ = clock(whole, carry, laws, tables)
+    total, _ = clock(whole, carry, tables)
     ns["tally and the rest"] = total - ns["draws"] - ns["steps"]
     ns["whole loop"] = total
     return ns

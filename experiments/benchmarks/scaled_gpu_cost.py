@@ -9,38 +9,30 @@ tasks of a step, then the steps. See h100_program.py for what it needs and how b
 from __future__ import annotations
 
 import argparse
+import functools
 
 import h100_program  # first: it says which platforms JAX may use
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
+from lagjax.engine import program
+from lagjax.engine.scaled_run import set_up
 from lagjax.gallery import gallery
-from lagjax.models import scaled
 from lagjax.policies import build_policy
 
 
 def loops(name, replicas, copies, dispatchers):
     """Returns the loops of the compiled chunk and the bytes of the state."""
     instance = gallery(name, 0.8)
-    num_types, num_servers = instance.scores.shape
-    host = scaled.scaled_tables(instance, build_policy("lag", instance), copies, dispatchers, dispatchers)
+    run = set_up(instance, build_policy("lag", instance), copies, dispatchers, np.arange(2))
     with jax.enable_x64(True):
-        tables = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), host)
-    state = jax.eval_shape(lambda: scaled.empty(host, replicas))
-    keys = scaled.Keys(*[jax.ShapeDtypeStruct((2, replicas), np.uint32)] * 3)
-    per_type = jax.ShapeDtypeStruct((num_types, replicas), np.int32)
-    counts = scaled.Counts(jax.ShapeDtypeStruct((num_types, num_servers, replicas), np.int32), per_type, per_type)
-
-    def chunk(state, counts, tables, keys):
-        def one(now, carry):
-            return scaled.step(carry[0], carry[1], now, tables, keys)
-
-        return lax.fori_loop(jnp.uint32(0), jnp.uint32(100), one, (state, counts))
-
-    program = h100_program.compile_for_h100(chunk, state, counts, tables, keys)
-    return h100_program.loops(program), sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(state))
+        tables = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), run.tables)
+    state, counts, keys = jax.tree.map(
+        lambda x: jax.ShapeDtypeStruct((*x.shape[:-1], replicas), x.dtype), (run.state, run.counts, run.keys)
+    )
+    advance = functools.partial(program.blocks, run.model, 1)
+    compiled = h100_program.compile_for_h100(advance, state, counts, np.uint32(0), np.uint32(100), tables, keys)
+    return h100_program.loops(compiled), sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(state))
 
 
 def main(argv=None):

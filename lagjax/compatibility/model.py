@@ -195,7 +195,7 @@ def _observe(queue, counts):
     longest = queue.max(axis=0).astype(jnp.int32)
 
     def at_least(level, servers):
-        new = jnp.sum(pages > level.astype(queue.dtype), axis=1, dtype=jnp.uint8).astype(jnp.int32).sum(axis=0)
+        new = jnp.sum(pages > jnp.asarray(level, queue.dtype), axis=1, dtype=jnp.uint8).astype(jnp.int32).sum(axis=0)
         return servers.at[level].add(new)
 
     servers = lax.fori_loop(0, jnp.minimum(longest.max(), LEVELS), at_least, counts.servers)

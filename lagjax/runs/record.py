@@ -27,10 +27,10 @@ class Record(NamedTuple):
 
 
 def pack(record: Record) -> bytes:
-    """Returns the record as bytes; equal records give equal bytes."""
+    """Returns the record as bytes; equal records, in equal order, give equal bytes."""
     arrays = {name: np.ascontiguousarray(array) for name, array in record.arrays.items()}
     layout = [[name, array.dtype.str, list(np.shape(record.arrays[name]))] for name, array in arrays.items()]
-    head = json.dumps([record.head, layout], sort_keys=True, allow_nan=False).encode() + b"\n"
+    head = json.dumps([record.head, layout], allow_nan=False).encode() + b"\n"
     body = b"".join([head, *(array.tobytes() for array in arrays.values())])
     return _MAGIC + hashlib.sha256(body).hexdigest().encode() + b"\n" + body
 

@@ -36,16 +36,16 @@ def rows(data: xr.Dataset) -> list[dict]:
 
 
 def table(data: xr.Dataset) -> str:
-    """The table of a comparison, below what was simulated."""
-    text = f"{head(data)}\n{align(*_lines(data))}"
+    """The table of a comparison, between what was simulated and the optima that are known."""
+    return "\n".join([head(data), align(*_lines(data)), *_optima(data)])
+
+
+def _optima(data):
     kind = "average" if _configuration(data)["discount"] == 1 else "for ever"
-    for value, what in (
-        (data.optimal_value, "of all policies that see what the dispatcher sees"),
-        (data.seen_value, "with all backlogs seen"),
-    ):
+    best = "of all policies that see what the dispatcher sees"
+    for value, what in ((data.optimal_value, best), (data.seen_value, "with all backlogs seen")):
         if np.isfinite(value.item()):
-            text += f"\noptimum {what}, {kind}: {value.item():.6g}"
-    return text
+            yield f"optimum {what}, {kind}: {value.item():.6g}"
 
 
 def _configuration(data):
@@ -98,7 +98,12 @@ def sections(data: xr.Dataset):
     pictures = [
         Picture(functools.partial(draw, data=data), says) for draw, says in drawn[: 2 if data.attrs["oracle"] else 1]
     ]
-    yield Section("Rewards", pictures=pictures, tables=[Table("Jobs taken by each policy", *_lines(data))])
+    yield Section(
+        "Rewards",
+        says=list(_optima(data)),
+        pictures=pictures,
+        tables=[Table("Jobs taken by each policy", *_lines(data))],
+    )
 
 
 STUDY = Study(

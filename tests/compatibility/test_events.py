@@ -1,7 +1,5 @@
 """One event: in lockstep with a plain simulator, on draws whose laws are right."""
 
-import re
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,8 +10,8 @@ from scipy.stats import chi2
 from lagjax.compatibility import draws, model
 from lagjax.compatibility.draws import LANES
 from lagjax.compatibility.graph import graph_of
-from lagjax.compatibility.policies import FAR, Policy, join_idle_queue, jsq
-from lagjax.compatibility.queues import Queues
+from lagjax.compatibility.policies import FAR, Policy, jsq
+from lagjax.compatibility.queues import set_up
 from lagjax.models import streams
 
 FALSE_ALARM = 1e-6
@@ -63,7 +61,7 @@ def test_below_is_the_floor_of_the_product():
 
 
 def system(graph, policy, load):
-    made = Queues(graph, policy, load, LANES, 7, np.full(1, 64), None, jax.local_devices()[:1])
+    made = set_up(graph, policy, load, LANES, 7, np.full(1, 64))
     keys = jax.tree.map(lambda key: key[..., 0], made.keys)
     return jax.jit(lambda number: draws.draw_events(made.tables, keys, number))
 
@@ -111,36 +109,12 @@ def test_servers_are_drawn_without_replacement_in_random_order(choices):
     assert chi2.sf(((done - done.mean()) ** 2 / done.mean()).sum(), 8) > FALSE_ALARM
 
 
-@pytest.mark.parametrize("policy", [jsq(2), join_idle_queue()], ids=lambda p: p.name)
-def test_lowers_for_cuda_without_callback(policy):
-    graph = graph_of("small", [np.arange(12), np.arange(3)], 12)
-    made = Queues(graph, policy, 0.5, LANES, 0, np.full(1, 20), None, jax.local_devices()[:1])
-
-    def chunk(queue, counts, keys):
-        return jax.lax.fori_loop(
-            jnp.uint32(0), jnp.uint32(2), lambda now, carry: model.step(*carry, now, made.tables, keys), (queue, counts)
-        )
-
-    exported = jax.export.export(jax.jit(chunk), platforms=["cuda"])(made.queue, made.zero, made.keys)
-    assert exported.platforms == ("cuda",)
-    called = set(re.findall(r"custom_call @(\w+)", exported.mlir_module()))
-    assert not {name for name in called if "callback" in name}, called
-
-
 def test_bundles_side_by_side_are_the_same_as_one_by_one():
     """Bit for bit, with other numbers of events in each bundle."""
     graph = graph_of("small", [np.arange(12), np.arange(2), np.arange(4, 9)], 12)
-    made = Queues(
-        graph,
-        Policy("short-sighted", 3, 2),
-        0.7,
-        3 * LANES,
-        1,
-        np.array([300, 150, 17]),
-        (0.6, 0.3),
-        jax.local_devices()[:1],
-    )
-    given = made.queue, made.zero, jnp.uint32(5), made.tables, made.keys
+    policy, events = Policy("short-sighted", 3, 2), np.array([300, 150, 17])
+    made = set_up(graph, policy, 0.7, 3 * LANES, 1, events, (0.6, 0.3))
+    given = made.state, made.counts, jnp.uint32(5), made.keys, made.tables
     both = [jax.tree.leaves(jax.jit(f)(*given)) for f in (model.side_by_side, model.one_by_one)]
     for found, expected in zip(*both, strict=True):
         np.testing.assert_array_equal(found, expected)

@@ -1,7 +1,5 @@
 """The engine's own draws, fed to a plain event simulator, give the engine's paths arrival by arrival."""
 
-import functools
-
 import event_simulator
 import jax
 import jax.numpy as jnp
@@ -48,7 +46,8 @@ def paths(request):
     policies, k = every_kind(instance), instance.servers_per_task
     keys, ties = (streams.replica_keys(SEED, s, np.arange(REPLICAS)) for s in (streams.EXOGENOUS, streams.TIES))
     numbers = jnp.arange(arrivals, dtype=jnp.uint32)
-    drawn = jax.jit(functools.partial(loss.draw_arrivals, k=k))(loss.arrival_tables(instance), keys, ties, numbers)
+    given = loss.LossTables(loss.arrival_tables(instance), None, None)
+    drawn = jax.jit(loss.draw)(given, loss.Keys(keys, ties), numbers)
     types, holds, gaps, words = map(np.asarray, drawn)
     traces = [[] for _ in policies]
     for b in range(REPLICAS):
@@ -66,9 +65,9 @@ def test_paths_are_equal(paths):
     instance, policies, traces, drawn = paths
     k = instance.servers_per_task
     tables, layouts = policy_tables(policies)
-    tables = jax.tree.map(jnp.asarray, tables)
-    state = loss.init(loss.arrival_tables(instance), tables, REPLICAS)
-    state, slots = jax.jit(lambda state, drawn: jax.lax.scan(lambda s, a: loss.step(s, a, tables, k), state, drawn))(
+    laws, tables = loss.arrival_tables(instance), jax.tree.map(jnp.asarray, tables)
+    state, given = loss.init(laws, tables, REPLICAS), loss.LossTables(laws, tables, None)
+    state, slots = jax.jit(lambda state, drawn: jax.lax.scan(lambda s, a: loss.step(s, a, given), state, drawn))(
         state, drawn
     )
     for layout, by_replica in zip(layouts, traces, strict=True):

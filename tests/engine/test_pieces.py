@@ -4,10 +4,10 @@ import functools
 
 import numpy as np
 
-from lagjax.engine import run
+from lagjax.engine import program, run
 from lagjax.engine.devices import default_block
-from lagjax.engine.tally import WORD
 from lagjax.gallery import gallery
+from lagjax.models.tally import WORD
 from lagjax.policies.registry import build_policy
 
 
@@ -22,12 +22,12 @@ def test_other_platforms_count_the_same(monkeypatch):
         taken.append(default)
         return default(*args)
 
-    run._program.cache_clear()
-    monkeypatch.setattr(run.lax, "platform_dependent", elsewhere)
+    program._program.cache_clear()
+    monkeypatch.setattr(program.lax, "platform_dependent", elsewhere)
     try:
         other = simulate(block=default_block("gpu"))
     finally:
-        run._program.cache_clear()
+        program._program.cache_clear()
     assert len(taken) >= 2
     for field in ("served", "arrived", "blocked"):
         np.testing.assert_array_equal(getattr(other, field), getattr(on_cpu, field))
@@ -38,5 +38,5 @@ def test_other_platforms_count_the_same(monkeypatch):
 
 
 def test_loops_divide_every_block():
-    assert WORD % run.PIECE == 0
+    assert WORD % program.PIECE == 0
     assert all(default_block(platform) % WORD == 0 for platform in ("cpu", "gpu"))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from systems import every_kind, system
 
-from lagjax.engine import run
+from lagjax.engine import loop
 from lagjax.engine.run import simulate
 from lagjax.gallery import GALLERY, gallery
 from lagjax.policies import POLICIES, build_policy, make_policy
@@ -50,17 +50,17 @@ def test_a_miscount_is_noticed(k, policy, monkeypatch):
     instance = system(2, 6, k, 4)
     policies = [make_policy("a", np.zeros((2, 6))), make_policy("b", np.tile(np.arange(6), (2, 1)))]
     simulate(instance, policies, arrivals=64, replicas=3)
-    program = run._program
+    program = loop.program
 
-    def tampering(*static):
+    def tampering(*given, **how):
         def advance(*args):
-            state, counts, arrived = program(*static)(*args)
-            counts = list(counts)
-            counts[1 - policy] = counts[1 - policy].at[1, 2, 0].add(1)
-            return state, tuple(counts), arrived
+            state, counts = program(*given, **how)(*args)
+            served = list(counts.served)
+            served[1 - policy] = served[1 - policy].at[1, 2, 0].add(1)
+            return state, counts._replace(served=tuple(served))
 
         return advance
 
-    monkeypatch.setattr(run, "_program", tampering)
+    monkeypatch.setattr(loop, "program", tampering)
     with pytest.raises(AssertionError, match=r"Lemma 3\.1"):
         simulate(instance, policies, arrivals=64, replicas=3)

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from lagjax.engine import tally
+from lagjax.models import tally
 
 V, S, B = 5, 11, 6
 

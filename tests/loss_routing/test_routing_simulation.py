@@ -1,20 +1,16 @@
 """The batched simulator: in lockstep with a plain one, against exact losses, and bit for bit the same however it is cut."""
 
-import re
-
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax import lax
 from plain_routing import follow
 from scipy.stats import binom, norm
 
 from lagjax import InputError
-from lagjax.engine import drive
 from lagjax.engine.devices import place_replicas
+from lagjax.engine.program import program as compiled
 from lagjax.loss_routing import POLICIES, build_routing, exact_loss, from_index, make_system, model, simulate_routing
-from lagjax.loss_routing.simulate import BLOCK, Keys, RoutingTables, block
+from lagjax.loss_routing.simulate import BLOCK, MODEL
 from lagjax.models import alias, streams
 from lagjax.stats import estimate
 
@@ -130,30 +126,13 @@ def test_many_queues():
 
 
 def test_one_program_for_all_rates_of_arrival():
-    placed = place_replicas(2)
-    program = drive.driver(block, placed)
+    program = compiled(MODEL, place_replicas(2), BLOCK)
     known = []
     for rate in (2.0, 2.5, 3.0):
         system = SMALL.with_arrival_rate(rate)
         simulate_routing(system, build_routing(["sq", "obs"], system), arrivals=100, replicas=2)
         known.append(program._cache_size())
     assert known[0] == known[-1]
-
-
-def test_lowers_for_cuda_without_callback():
-    host = tuple(model.route_tables(WIDE, policy) for policy in build_routing(["rb", "sq", "obs"], WIDE))
-    replicas = 4
-    keys = Keys(*(streams.replica_keys(0, s, np.arange(replicas)) for s in (streams.EXOGENOUS, streams.TIES)))
-    state = tuple(model.filled(table, WIDE.typical_jobs, replicas) for table in host)
-    counts = tuple(jnp.zeros(replicas, jnp.int32) for _ in host)
-
-    def chunk(state, counts, last, tables, keys):
-        return lax.fori_loop(np.uint32(0), last, lambda now, carry: block(*carry, now, tables, keys), (state, counts))
-
-    tables = jax.device_put(RoutingTables(model.event_table(WIDE), host))
-    exported = jax.export.export(jax.jit(chunk), platforms=["cuda"])(state, counts, np.uint32(3), tables, keys)
-    assert exported.platforms == ("cuda",)
-    assert not {name for name in re.findall(r"custom_call @(\w+)", exported.mlir_module()) if "callback" in name}
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """What arrives: gaps, types and durations have the instance's law, read off the tables and off the draws."""
 
-import functools
 from fractions import Fraction
 
 import jax
@@ -22,8 +21,9 @@ def instance(rates, laws, k=1, servers=4):
 def draw(system, events=200, replicas=500, k=1, ties=False, seed=0):
     keys = streams.replica_keys(seed, streams.EXOGENOUS, np.arange(replicas))
     tie_keys = streams.replica_keys(seed, streams.TIES, np.arange(replicas)) if ties else None
-    in_jit = jax.jit(functools.partial(loss.draw_arrivals, k=k))  # one program in place of one for every operation
-    return in_jit(loss.arrival_tables(system), keys, tie_keys, jnp.arange(events, dtype=jnp.uint32))
+    tables = loss.LossTables(loss.arrival_tables(system), None, None)
+    in_jit = jax.jit(loss.draw)  # one program in place of one for every operation
+    return in_jit(tables, loss.Keys(keys, tie_keys), jnp.arange(events, dtype=jnp.uint32))
 
 
 @pytest.mark.parametrize("rate", [0.4, 0.013, 1.0, 1 - 2.0**-20, 1e-3, 1e-9, 1e-300])

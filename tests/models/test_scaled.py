@@ -26,15 +26,15 @@ TESTS = 1000  # more than there are
 MOST = 256  # dispatchers that the table of gaps has room for: one program for all sizes
 
 run_steps = jax.jit(
-    lambda state, zero, numbers, tables, keys: jax.lax.scan(
-        lambda state, now: _recorded(state, zero, now, tables, keys), state, numbers
+    lambda state, numbers, tables, keys: jax.lax.scan(
+        lambda state, now: _recorded(state, now, tables, keys), state, numbers
     )
 )
 
 
-def _recorded(state, zero, now, tables, keys):
+def _recorded(state, now, tables, keys):
     free = scaled.occupancy(state, now, 1)[..., 0]
-    state, counts = scaled.step(state, zero, now, tables, keys)
+    state, counts = scaled.step(state, scaled.Moment(now, keys), tables)
     return state, (free, counts, jnp.sum(state.returning, axis=0) + state.free)
 
 
@@ -60,9 +60,7 @@ def path(instance, policy, copies, dispatchers, *, steps, replicas, seed=0, stat
     tables = tables_of(instance, policy, copies, dispatchers, MOST)
     state = scaled.empty(tables, replicas) if state is None else state
     numbers = jnp.arange(steps, dtype=jnp.uint32)
-    state, (free, counts, total) = run_steps(
-        state, no_counts(instance, replicas), numbers, tables, keys_of(replicas, seed)
-    )
+    state, (free, counts, total) = run_steps(state, numbers, tables, keys_of(replicas, seed))
     free = np.rint(np.moveaxis(np.asarray(free), 1, 2)).astype(int)
     return state, free, jax.tree.map(np.asarray, counts), np.asarray(total)
 

@@ -1,12 +1,9 @@
 """The batched simulator: in lockstep with a plain one, against exact rewards, and bit for bit the same however it is cut."""
 
-import re
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax import lax
 from plain_partial import follow, open_loop
 from scipy.stats import binom, norm, poisson
 
@@ -24,7 +21,6 @@ from lagjax.partial_information import (
     seen_optimum,
     simulate_dispatching,
 )
-from lagjax.partial_information.simulate import Keys, Tables, block
 from lagjax.stats import estimate
 from lagjax.studies.dispatching import dispatch
 from lagjax.studies.show_partial import rows
@@ -144,22 +140,6 @@ def test_published_claims():
     assert one.lead > 5 / 1.96 * one.lead_ci95 > 0
     assert 0 < data.below_oracle.sel(policy="whittle").isel(horizon=-1) < 5
     assert [r["policy"] for r in rows(data)] == list(POLICIES) and rows(data)[0]["value"] is None
-
-
-def test_lowers_for_cuda_without_callback():
-    host = tuple(model.policy_tables(MORE, policy) for policy in build_policies(POLICIES, MORE))
-    replicas = 4
-    keys = Keys(*(streams.replica_keys(0, s, np.arange(replicas)) for s in (streams.EXOGENOUS, streams.TIES)))
-    state = tuple(model.filled(table, 3, replicas) for table in host)
-    taken = jnp.zeros((64, len(host), replicas), jnp.uint8)
-
-    def chunk(state, taken, last, tables, keys):
-        return lax.fori_loop(np.uint32(0), last, lambda now, carry: block(*carry, now, tables, keys), (state, taken))
-
-    tables = jax.device_put(Tables(model.slot_tables(MORE), host))
-    exported = jax.export.export(jax.jit(chunk), platforms=["cuda"])(state, taken, np.uint32(3), tables, keys)
-    assert exported.platforms == ("cuda",)
-    assert not {name for name in re.findall(r"custom_call @(\w+)", exported.mlir_module()) if "callback" in name}
 
 
 @pytest.mark.parametrize(
