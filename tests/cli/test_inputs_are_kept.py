@@ -19,13 +19,14 @@ COMMANDS = [
     (("sweep", *LAW, "sample:in.csv:1"), "3\n4\n", ["other.png"], "--json"),
     (("converge", *FILES), SCORES, ["converge.nc", "table.txt", "converge.png"], "--json"),
     (("solve", *FILES), SCORES, ["index.csv", "tasks.csv", "solution.npz"], "--json"),
-    (("fluid", *FILES), SCORES, ["fluid.png", "fluid.json", "report.txt"], None),
+    (("exact", *FILES), SCORES, ["exact.nc", "table.txt"], "--json"),
+    (("fluid", *FILES), SCORES, ["fluid.png", "fluid.json", "report.txt"], "--json"),
     (GRAPH, "0,0\n1,1\n0,2\n1,3\n", ["compat.nc", "table.txt", "compat.png"], "--json"),
 ]
 CASES = [
     (command, text, where)
     for command, text, names, option in COMMANDS
-    for where in [*(("--out", name) for name in names), *([(option, None)] if option else [])]
+    for where in [*(("--out", name) for name in names), (option, None)]
 ]
 
 
