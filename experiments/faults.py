@@ -1,6 +1,9 @@
-"""What a sweep survives: kills of the driver and of workers, full disks, read-only folders, a second driver, damage, clocks.
+"""What studies survive: kills of the driver and of workers, full disks, read-only folders, a second driver, damage, clocks.
 
-python experiments/faults.py [--kills 50] [--worker-kills 12] [--seed 0]    (POSIX; about ten minutes on two cores)
+python experiments/faults.py [--kills 50] [--study-kills 10] [--worker-kills 12] [--seed 0]    (POSIX; 20 minutes on two cores)
+
+A sweep has them all. Then every study is killed again and again, first with all the memory it likes and then with less and less:
+the sweep, a convergence study with a policy that is searched for, and those of the three sister systems.
 
 Every fault is followed by the same command until it comes through; then the final files must have the bytes of an undisturbed
 run. Commands run in forks of this process, which has imported everything and started nothing, and find compiled what the first
@@ -24,16 +27,49 @@ from pathlib import Path
 from typing import NamedTuple
 
 import jax
-import lagjax.sweep
 import matplotlib.figure
 import scipy.optimize
 import xarray  # noqa: F401
 
 import lagjax.cli.app
 import lagjax.plots
+import lagjax.studies.convergence
+import lagjax.studies.load_sweep
 from lagjax.runs import folder as folders
+from lagjax.studies.study import NAMES, study_of
 
 SWEEP = ("sweep", "priority", "--loads", "0.5,0.6,0.7", "--policies", "lag", "--replicas", "16", "--steps", "600000")
+STUDIES = {  # a command for each, and how much memory its starts have, one after another
+    "sweep": (SWEEP, ("1GB", "40kB", "10kB", "5kB")),
+    "converge": (
+        (
+            "converge", "priority", "--load", "0.4", "--copies", "1,4", "--policies", "lag,tuned", "--steps", "4000",
+            "--replicas", "16",
+        ),
+        ("1GB", "8kB", "4kB", "1kB"),
+    ),
+    "route": (
+        (
+            "route", "--servers", "1,2", "--room", "3,4", "--rates", "1.0,0.8", "--arrivals", "1.5,3", "--policies", "rb,sq",
+            "--jobs", "100000", "--replicas", "16",
+        ),
+        ("1GB", "40kB", "10kB", "4kB"),
+    ),
+    "compat": (
+        (
+            "compat", "--servers", "20,40", "--graph", "regular", "--degree", "4", "--load", "0.9", "--replicas", "256",
+            "--horizon", "1", "--time", "400",
+        ),
+        ("1GB", "200kB", "100kB"),
+    ),
+    "partial": (
+        (
+            "partial", "--model", "finite", "--rates", "0.1,0.2,0.3", "--capacity", "3", "--policies", "whittle,random,jsq",
+            "--horizon", "20000", "--replicas", "16",
+        ),
+        ("1GB", "100kB", "40kB", "20kB"),
+    ),
+}  # fmt: skip
 CHECKS = []
 
 
@@ -101,13 +137,18 @@ def children(process: int) -> list[int]:
     return found[1:]
 
 
-def drivers(work, wanted, seconds, kills, chance) -> None:
-    """SIGKILL at random moments; the same command again until it comes through, in one folder after another."""
-    died = folder = 0
+def drivers(work, wanted, seconds, kills, chance, command=SWEEP, budgets=()) -> None:
+    """SIGKILL at random moments; the same command again until it comes through, in one folder after another.
+
+    With budgets every start of a folder has the next one, and all that follow have the last.
+    """
+    died = folder = starts = 0
     log, whole = work / "log", False
     while died < kills or not whole:
-        out = work / f"driver-{folder}"
-        child = start([*SWEEP, "--out", out], log)
+        out = work / f"{command[0]}-{folder}"
+        memory = ("--memory", budgets[min(starts, len(budgets) - 1)]) if budgets else ()
+        starts += 1
+        child = start([*command, *memory, "--out", out], log)
         if died < kills:
             time.sleep(chance.uniform(0, seconds))
             os.kill(child, signal.SIGKILL)
@@ -115,12 +156,27 @@ def drivers(work, wanted, seconds, kills, chance) -> None:
         died += ended.code == -signal.SIGKILL
         whole = ended.code == 0
         if whole:
-            folder += 1
+            folder, starts = folder + 1, 0
             same = final(out) == wanted and not list(out.rglob("*.unfinished-*"))
-            check(f"folder {folder} after {died} kills of the driver in all", same, final(out))
+            check(f"{command[0]}: folder {folder} after {died} kills of the driver in all", same, final(out))
         elif ended.code != -signal.SIGKILL:
             check("a killed run goes on", False, ended)
             return
+
+
+def studies(work, kills, chance) -> None:
+    """Every study: undisturbed, then killed, with memory that shrinks from start to start."""
+    for name, (command, budgets) in STUDIES.items():
+        seconds = []
+        for place in ("warm", "whole"):  # the first one compiles
+            begun = time.monotonic()
+            ended = run([*command, "--out", work / f"{name}-{place}"], work / "log")
+            seconds.append(time.monotonic() - begun)
+            check(f"{name}: undisturbed, in {seconds[-1]:.1f} s", ended.code == 0, ended)
+        wanted = final(work / f"{name}-whole")
+        same = wanted == final(work / f"{name}-warm")
+        check(f"{name}: a table, a Dataset and pictures, the same twice", same and len(wanted) >= 3, wanted)
+        drivers(work, wanted, seconds[-1], kills, chance, command, budgets)
 
 
 def workers(work, wanted, kills, chance) -> None:
@@ -271,7 +327,7 @@ def interrupts(work, wanted, seconds) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    for name, number in (("kills", 50), ("worker-kills", 12), ("seed", 0)):
+    for name, number in (("kills", 50), ("study-kills", 10), ("worker-kills", 12), ("seed", 0)):
         parser.add_argument(f"--{name}", type=int, default=number)
     given = parser.parse_args()
     chance = random.Random(given.seed)
@@ -294,6 +350,8 @@ def main() -> int:
         read_only(work, wanted)
         full_disk(work, wanted, *([(20000,)] if given.kills < 10 else []))
         drivers(work, wanted, seconds, given.kills, chance)
+        if given.study_kills:
+            studies(work, given.study_kills, chance)
         if given.worker_kills:
             workers(work, wanted, given.worker_kills, chance)
     print(f"{sum(CHECKS)} of {len(CHECKS)} checks hold")
@@ -301,5 +359,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    assert matplotlib.figure and scipy.optimize
+    assert matplotlib.figure and scipy.optimize and all(map(study_of, NAMES))  # with what they import
     sys.exit(main())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import itertools
 import os
@@ -47,8 +48,17 @@ class _Commands(TyperGroup):
 
 def command(name: str):
     """Returns the command of a name as typer has it."""
+    from lagjax.cli.outputs import remember
+
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-    alone.command(name)(getattr(importlib.import_module(f"lagjax.cli.{name}"), name))
+    run = getattr(importlib.import_module(f"lagjax.cli.{name}"), name)
+
+    @alone.command(name)
+    @functools.wraps(run)
+    def remembered(**arguments):
+        remember(arguments)
+        run(**arguments)
+
     return typer.main.get_command(alone)
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from lagjax.cli import inputs
+from lagjax.cli import inputs, options
 from lagjax.cli.naming import named_as_options
-from lagjax.cli.outputs import give_page, places, warn_of_start
-from lagjax.cli.terminal import note, progress_bar, use_all_cores
+from lagjax.cli.outputs import places, show
+from lagjax.cli.running import begin, running
+from lagjax.cli.terminal import note
 from lagjax.errors import InputError
 from lagjax.given import expanded
 
@@ -19,6 +19,7 @@ DEFAULT_FOLDER = Path("lagjax-compatibility")
 DEFAULT_SERVERS = "1000"
 
 
+@options.takes("how", options.RunOptions)
 @named_as_options(
     "servers", "types", "degree", "choices", "load", "time", "warmup", "horizon", "replicas", "epsilon", "seed"
 )
@@ -62,7 +63,7 @@ def compat(
     horizon: Annotated[
         float, typer.Option(help="Compare trajectories from an uneven start with the ODE this long; 0: no.")
     ] = 10,
-    replicas: Annotated[int, typer.Option(help="Replicas, a multiple of 64; 64 are one sample.")] = 512,
+    replicas: Annotated[int, typer.Option(help="Independent replicas, a multiple of 64; 64 are one sample.")] = 512,
     epsilon: Annotated[
         float, typer.Option(help="Deviation that makes a type badly connected, in the certificate.")
     ] = 0.2,
@@ -72,14 +73,10 @@ def compat(
             "--allow-overloaded", help="Allow single servers that random routing would overload; --load stays below 1."
         ),
     ] = False,
-    seed: Annotated[int, typer.Option(help="Seed of graphs and simulation.")] = 0,
-    out: Annotated[
-        Path | None,
-        typer.Option(help=f"Folder for table, plot and compat.nc. [default: {DEFAULT_FOLDER}, unless --json is given]"),
-    ] = None,
-    json_file: Annotated[
-        str | None, typer.Option("--json", metavar="FILE", help="Write JSON to FILE, or to stdout with -.")
-    ] = None,
+    seed: options.Seed = 0,
+    out: Annotated[Path | None, options.out_option(DEFAULT_FOLDER, "table, plot and compat.nc")] = None,
+    json_file: options.Json = None,
+    how: options.RunOptions = options.AS_USUAL,
 ) -> None:
     """Load balancing under compatibility constraints: occupancy beside the mean field, delay, and the graph's certificate.
 
@@ -87,12 +84,13 @@ def compat(
 
     Example: lagjax compat --servers 100,1000,10000 --graph complete,regular,ring,blocks
     """
-    use_all_cores()
+    begin(how)
     from lagjax.compatibility import named_policy
     from lagjax.compatibility.certificate import check_epsilon
     from lagjax.compatibility.graph import check_load
     from lagjax.compatibility.queues import bundles_of
-    from lagjax.studies.compatibility import check_times, compare_graphs
+    from lagjax.studies.compatibility import check_times
+    from lagjax.studies.compatibility import compat as run
     from lagjax.studies.show_compat import STUDY
 
     chosen = named_policy(policy, choices)
@@ -112,23 +110,13 @@ def compat(
         raise InputError(
             "--allow-overloaded does not go with policies that look at one server: an overloaded one fills up"
         )
-    with progress_bar("compat", unit="cases") as progress:
-        data = compare_graphs(
+    with running(how, folder, "compat", "cases") as runs:
+        data = run(
             graphs, chosen, loads, time=time, warmup=warmup, replicas=replicas, seed=seed, horizon=horizon, epsilon=epsilon,
-            allow_overloaded=allow_overloaded, progress=progress, out=folder,
+            allow_overloaded=allow_overloaded, running=runs,
         )  # fmt: skip
-    found = STUDY.rows(data)
-    warn_of_start(STUDY.moving(found), "use more --time and --warmup")
-    head = {
-        "command": "compat",
-        "seed": seed,
-        "versions": json.loads(data.attrs["versions"]),
-        "device": data.attrs["device"],
-    }
-    page = head | (found[0] if len(found) == 1 else {"cases": found})
-    give_page(STUDY.table(data), json_file, lambda: page)
-    if folder is not None:
-        note(f"written: {folder}/ (compat.nc, table.txt and compat.png)")
+    if runs.team.process == 0:
+        show(STUDY, data, folder, json_file, "use more --time and --warmup")
 
 
 def _graphs(names, servers, types, degree, seed):

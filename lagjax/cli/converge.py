@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from lagjax.cli import inputs, options
-from lagjax.cli.outputs import give, places, warn_of_start
+from lagjax.cli.outputs import places, show
 from lagjax.cli.running import begin, running
-from lagjax.cli.terminal import note
 from lagjax.studies.convergence import DEFAULT_COPIES, DEFAULT_REPLICAS
 from lagjax.studies.size_cells import TARGET
 
@@ -88,11 +87,6 @@ def converge(
             chosen, sizes=sizes, policies=compared, steps=steps, replicas=replicas, seed=seed, selection=selection,
             start=start, kiid=kiid, running=runs,
         )  # fmt: skip
-    if runs.team.process != 0:
-        return  # process 0 writes and prints
-    found = STUDY.rows(data)
-    more = "" if steps is None else ", or none: the warm-up then grows as need be"
-    warn_of_start(STUDY.moving(found), "use more --steps" + more)
-    give(STUDY.table(data), json_file, "converge", data, found)
-    if folder is not None:
-        note(f"written: {folder}/ (converge.nc, table.txt and converge.png)")
+    if runs.team.process == 0:
+        more = "" if steps is None else ", or none: the warm-up then grows as need be"
+        show(STUDY, data, folder, json_file, "use more --steps" + more)

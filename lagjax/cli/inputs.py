@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from lagjax import data
@@ -18,6 +19,7 @@ from lagjax.tune import NAMES
 DEFAULT_LOADS = tuple(i / 10 for i in range(1, 10))
 _LOWEST_LOAD = 1e-3
 _SAMPLE = "sample:"
+EXAMPLE = "priority"
 GALLERY_NAMES = ", ".join(GALLERY)
 
 
@@ -45,8 +47,9 @@ def _at_home(files):
 def one_instance(name: str | None, files: FileOptions, seed: int, command: str) -> Instance:
     """Returns the instance meant by a command that takes one."""
     if name is None and files.scores is None:
-        raise InputError(
-            f"nothing to work on; name a gallery instance (as in: lagjax {command} priority) or give --scores FILE"
+        name = EXAMPLE
+        note(
+            f"note: the example {name}; lagjax {command} NAME is for another of {GALLERY_NAMES}, --scores FILE for your own"
         )
     (instance,) = instances([name] if name else [], files, seed)
     return instance
@@ -86,6 +89,19 @@ def _from_files(files, seed):
         table, files.durations, servers_per_task=1 if files.per_task is None else files.per_task, load=_LOWEST_LOAD,
         service=files.service, column=files.column, shortest=files.shortest, note=lambda line: note(f"note: {line}"),
     )  # fmt: skip
+
+
+def all_or_example(given: Mapping[str, object], example: dict[str, str]) -> dict[str, str]:
+    """Returns options that describe a system together, or without any of them those of an example, which is said."""
+    missing = [name for name, value in given.items() if value is None]
+    if len(missing) == len(given):
+        note("note: the example of " + " ".join(f"--{name} {value}" for name, value in example.items()))
+        return example
+    if missing:
+        raise InputError(
+            f"--{missing[0]} is missing; give all of {', '.join(f'--{name}' for name in given)}, or none for an example"
+        )
+    return {name: str(value) for name, value in given.items()}
 
 
 def loads_of(text: str | None):

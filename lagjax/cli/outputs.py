@@ -2,39 +2,83 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import stat
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from lagjax.cli.options import RunOptions
 from lagjax.cli.terminal import note, say
 from lagjax.errors import InputError
 from lagjax.given import expanded
 from lagjax.runs.folder import INSIDE
 
 MOST_NAMED = 3  # figures that a warning names
+ELSEWHERE = ("out", "json_file", *(field.name for field in dataclasses.fields(RunOptions)))
 
 
-def give(text: str, json_file: str | None, command: str, data, rows: list[dict]) -> None:
-    """Prints the tables and writes the rows as JSON if asked; with "-" only the JSON is printed."""
-    head = {"command": command, "seed": int(data.attrs["seed"]), "selection": data.attrs["selection"]}
-    head |= {"versions": json.loads(data.attrs["versions"]), "device": data.attrs["device"]}
-    give_page(text, json_file, lambda: {**head, "rows": rows})
+_asked: dict[str, Any] = {}
 
 
-def give_page(text: str, json_file: str | None, content: Callable[[], dict]) -> None:
-    """Prints a text and writes what `content` makes as JSON if asked; with "-" only the JSON is printed."""
-    from lagjax.runs.files import write_whole
+def remember(arguments: Mapping[str, Any]) -> None:
+    """Keeps what a command was asked for, for its JSON; where and how it runs and what it writes are no part of that."""
+    _asked.clear()
+    _asked.update({name: value for name, value in arguments.items() if name not in ELSEWHERE})
 
+
+def show(study, data, folder: Path | None, json_file: str | None, remedy: str) -> None:
+    """Prints the table of a study that has run, says what a reader should know of it, and where its files are.
+
+    Args:
+      study: a `lagjax.studies.study.Study`. data: its Dataset.
+      folder: where it has left its files, or None. json_file: as in `give`.
+      remedy: how to mend figures that are not stationary.
+    """
+    from lagjax.studies.study import TABLE
+
+    found = study.rows(data)
+    for line in study.notes(data):
+        note(f"note: {line}")
+    warn_of_start(study.moving(found), remedy)
+    give(study.name, study.table(data), json_file, lambda: {"rows": found}, data)
+    if folder is not None:
+        note(f"written: {folder}/ ({study.file}, {TABLE} and what it draws)")
+
+
+def give(command: str, text: str, json_file: str | None, content: Callable[[], dict], data=None) -> None:
+    """Prints a text and writes JSON if asked, with the versions and what was asked for; with "-" only the JSON is printed.
+
+    Args:
+      command: its name. text: for people.
+      json_file: a file, - for stdout, or None.
+      content: makes what programs read.
+      data: the Dataset, if there is one, whose seed, selection and device are said too.
+    """
     if json_file:
-        page = json.dumps(content(), indent=1)
+        from lagjax.runs.files import write_bytes
+
+        page = json_page(command, content, data)
         if json_file == "-":
             say(page)
             return
-        write_whole(json_file, lambda path: Path(path).write_text(page + "\n", encoding="utf-8"))
-    say(text)
+        write_bytes(json_file, f"{page}\n".encode())
+    if text:
+        say(text)
+
+
+def json_page(command: str, content: Callable[[], dict], data=None) -> str:
+    """The JSON of a command; see `give`."""
+    from lagjax.studies.dataset import versions
+
+    head: dict = {"command": command}
+    if data is not None:
+        head |= {"seed": int(data.attrs["seed"]), **{key: data.attrs[key] for key in ("selection", "device")}}
+    head |= {"versions": versions(), "configuration": _asked}
+    return json.dumps(head | content(), indent=1, default=str)
 
 
 def places(

@@ -8,21 +8,27 @@ from typing import Annotated
 
 import typer
 
-from lagjax.cli import inputs
+from lagjax.cli import inputs, options
 from lagjax.cli.naming import named_as_options
-from lagjax.cli.outputs import give, places, warn_of_start
-from lagjax.cli.terminal import note, progress_bar, use_all_cores
+from lagjax.cli.outputs import give, places, show
+from lagjax.cli.running import begin, running
+from lagjax.cli.terminal import note
 from lagjax.errors import InputError
 
+DEFAULT_FOLDER = Path("lagjax-dispatching")
+EXAMPLE = {"model": "finite", "rates": "0.05x4,0.1x4,0.5x2", "capacity": "6"}
 
+
+@options.takes("how", options.RunOptions)
 @named_as_options("capacity", "discount", "horizon", "arrivals", "ages", "precision", "replicas", "seed")
 def partial(
-    model: Annotated[str, typer.Option(help="finite (servers take jobs until full) or blocking (only empty ones do).")],
-    rates: Annotated[str, typer.Option(help="mu, jobs per slot that each server can serve: 0.05,0.1 or 0.05x4,0.1x2.")],
-    capacity: Annotated[int, typer.Option(help="K, most jobs at a server.")],
-    file: Annotated[
-        str | None, typer.Argument(metavar="[FILE]", help="With --json: where the rows go. [default: stdout]")
+    model: Annotated[
+        str | None, typer.Option(help="finite (servers take jobs until full) or blocking (only empty ones do).")
     ] = None,
+    rates: Annotated[
+        str | None, typer.Option(help="mu, jobs per slot that each server can serve: 0.05,0.1 or 0.05x4,0.1x2.")
+    ] = None,
+    capacity: Annotated[int | None, typer.Option(help="K, most jobs at a server.")] = None,
     discount: Annotated[float, typer.Option(help="beta per slot, in (0, 1]; 1: the long-run average.")] = 0.99,
     policies: Annotated[
         str, typer.Option(help="Comma-separated.")
@@ -40,53 +46,52 @@ def partial(
         int | None, typer.Option(help="Ages of an observation that are told apart. [default: enough]")
     ] = None,
     precision: Annotated[float, typer.Option(help="Largest error of an index, in jobs, that ages may cause.")] = 1e-5,
-    replicas: Annotated[int, typer.Option(help="Independent replicas.")] = 1024,
-    seed: Annotated[int, typer.Option(help="Seed of all randomness.")] = 0,
-    out: Annotated[Path | None, typer.Option(help="Folder for table.txt and partial.nc.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Give JSON rows: printed alone, or written to FILE.")] = False,
+    replicas: options.Replicas = 1024,
+    seed: options.Seed = 0,
+    out: Annotated[Path | None, options.out_option(DEFAULT_FOLDER, "table, plot and partial.nc")] = None,
+    json_file: options.Json = None,
+    how: options.RunOptions = options.AS_USUAL,
 ) -> None:
     """Dispatch with partial queue information: rewards of index policies against those that see every queue.
+
+    Without servers, those of the paper's first figure.
 
     Example: lagjax partial --model finite --rates 0.05x4,0.1x4,0.5x2 --capacity 6
 
     Example: lagjax partial --model blocking --rates 0.5 --capacity 4 --index
     """
-    if file is not None and not as_json:
-        raise InputError(f"'{file}' is given without --json; servers are described by --rates and --capacity")
     if index and out is not None:
         raise InputError("--out keeps simulations; with --index use --json FILE")
-    use_all_cores()
+    begin(how)
     from lagjax.partial_information import POLICIES, arms_of, make_system, whittle_indices
     from lagjax.partial_information.simulate import STARTS
     from lagjax.partial_information.system import MODELS
-    from lagjax.studies.dispatching import compare_dispatching
+    from lagjax.studies.dispatching import dispatch as run
     from lagjax.studies.show_partial import STUDY
 
-    for option, value, known in (("--model", model, MODELS), ("--start", start, STARTS)):
+    given = inputs.all_or_example({"model": model, "rates": rates, "capacity": capacity}, EXAMPLE)
+    for option, value, known in (("--model", given["model"], MODELS), ("--start", start, STARTS)):
         if value not in known:
             raise InputError(f"{option} is '{value}'; choose from {', '.join(known)}")
     system = make_system(
-        _repeated("--rates", rates), capacity, model=model, discount=discount, arrivals=arrivals,
-        exogenous=_repeated("--exogenous", exogenous),
+        _repeated("--rates", given["rates"]), int(given["capacity"]), model=given["model"], discount=discount,
+        arrivals=arrivals, exogenous=_repeated("--exogenous", exogenous),
     )  # fmt: skip
     compared = inputs.policies_of(policies, POLICIES, POLICIES)
-    out, json_file = places(out, (file or "-") if as_json else None)
+    folder, json_file = places(out, json_file, default=None if index else DEFAULT_FOLDER)
     if index:
         tables = whittle_indices(arms_of(system, ages), precision)
         for line in _uncertain(system, tables):
             note(f"note: {line}")
-        give(index_text(system, tables), json_file, "partial", _origin(seed), index_rows(system, tables))
+        give("partial", index_text(system, tables), json_file, lambda: {"rows": index_rows(system, tables)})
         return
-    with progress_bar("partial", "slots") as progress:
-        data = compare_dispatching(
+    with running(how, folder, "partial", "slots") as runs:
+        data = run(
             system, policies=compared, horizon=horizon, start=start, replicas=replicas, seed=seed, ages=ages,
-            precision=precision, progress=progress, out=out,
+            precision=precision, running=runs,
         )  # fmt: skip
-    found = STUDY.rows(data)
-    warn_of_start(STUDY.moving(found), "use a longer --horizon")
-    if out is not None:
-        note(f"written: {out}/ (partial.nc, table.txt and partial.png)")
-    give(STUDY.table(data), json_file, "partial", data, found)
+    if runs.team.process == 0:
+        show(STUDY, data, folder, json_file, "use a longer --horizon")
 
 
 def index_text(system, tables) -> str:
@@ -147,12 +152,3 @@ def _repeated(option, text):
         if len(values) > 10_000:
             raise InputError(f"{option} '{text}' stands for too many servers; give at most 256")
     return values
-
-
-def _origin(seed):
-    import xarray as xr
-
-    from lagjax.engine.devices import device_name
-    from lagjax.studies.dataset import provenance
-
-    return xr.Dataset(attrs=provenance(seed=seed, selection="none", device=device_name()))

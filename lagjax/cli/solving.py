@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from lagjax.cli import interrupts
-from lagjax.cli.terminal import note, text_line
+from lagjax.cli.terminal import note, seldom, text_line
 
 
 @contextmanager
@@ -38,18 +37,3 @@ def shown_as(progress: str) -> str:
     if progress == "auto":
         return "bar" if sys.stderr.isatty() else "none"
     return progress
-
-
-def seldom(write: Callable[[str], object], every: float = 30.0) -> Callable[[str], None]:
-    """Passes on the first of the texts that follow each other, and then one every so many seconds; "" ends them."""
-    last: float | None = None
-
-    def show(text):
-        nonlocal last
-        if not text:
-            last = None
-        elif last is None or time.monotonic() - last >= every:
-            last = time.monotonic()
-            write(text)
-
-    return show

@@ -31,10 +31,7 @@ def summary(instance: Instance, occ: OccSolution, *, asked: str, kiid: float | N
 
 def payload(instance: Instance, occ: OccSolution, kiid: float | None) -> dict:
     """Everything that is known of the solution, as plain values."""
-    from lagjax.studies.dataset import versions
-
     return {
-        "command": "solve",
         "instance": instance.name,
         "load": round(instance.load, 9),
         "servers_per_task": instance.servers_per_task,
@@ -52,7 +49,6 @@ def payload(instance: Instance, occ: OccSolution, kiid: float | None) -> dict:
         "duality_gap": occ.duality_gap,
         "ties_undecided": occ.ties_undecided,
         "face_dimensions": list(occ.face_dimensions),
-        "versions": versions(),
         "tasks": list(instance.tasks),
         "servers": list(instance.servers),
         "arrival_rate": np.asarray(instance.arrival_rate).tolist(),

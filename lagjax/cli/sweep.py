@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from lagjax.cli import inputs, options
-from lagjax.cli.outputs import give, places, warn_of_start
+from lagjax.cli.outputs import places, show
 from lagjax.cli.running import begin, running
-from lagjax.cli.terminal import note
 from lagjax.studies.load_sweep import DEFAULT_POLICIES, DEFAULT_REPLICAS
 from lagjax.studies.measure import DEFAULT_ARRIVALS
 from lagjax.tune import SINGLE_NAMES
@@ -74,12 +73,5 @@ def sweep(
             kiid=kiid,
             running=runs,
         )
-    if runs.team.process != 0:
-        return  # process 0 writes and prints
-    found = STUDY.rows(data)
-    for line in STUDY.notes(data):
-        note(f"note: {line}")
-    warn_of_start(STUDY.moving(found), "use more --steps")
-    give(STUDY.table(data), json_file, "sweep", data, found)
-    if folder is not None:
-        note(f"written: {folder}/ (sweep.nc, table.txt and a plot per instance)")
+    if runs.team.process == 0:
+        show(STUDY, data, folder, json_file, "use more --steps")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -27,19 +28,37 @@ def note(text: str) -> None:
     print(fitting(text, getattr(sys.stderr, "encoding", None)), file=sys.stderr, flush=True)
 
 
+def seldom(write: Callable[[str], object], every: float = 30.0) -> Callable[[str], None]:
+    """Passes on the first of the texts that follow each other, and then one every so many seconds; "" ends them."""
+    last: float | None = None
+
+    def show(text):
+        nonlocal last
+        if not text:
+            last = None
+        elif last is None or time.monotonic() - last >= every:
+            last = time.monotonic()
+            write(text)
+
+    return show
+
+
 @contextmanager
-def progress_bar(what: str, unit: str = "arrivals") -> Iterator[Callable[[int, int], None]]:
-    """Yields `update(done, total)`; a bar on a terminal, nothing in a pipe, and nothing before the first update."""
+def progress_bar(what: str, unit: str = "arrivals", shown: str = "auto") -> Iterator[Callable[[int, int], None]]:
+    """Yields `update(done, total)`, shown as `--progress` says, and nothing before the first update."""
     from tqdm import tqdm
 
     interrupts.begin_work()
+    hidden = shown in ("none", "lines") or (shown == "auto" and not sys.stderr.isatty())
+    line = seldom(note) if shown == "lines" else None
     with ExitStack() as stack:
         bar = None
 
         def update(done, total):
             nonlocal bar
+            if line is not None:
+                line(f"{what}: {done:,} of {total:,} {unit}")
             if bar is None:
-                hidden = not sys.stderr.isatty()
                 bar = stack.enter_context(
                     tqdm(desc=what, unit=unit, unit_scale=unit == "arrivals", leave=False, disable=hidden)
                 )

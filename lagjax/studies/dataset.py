@@ -134,8 +134,8 @@ def load(path) -> xr.Dataset:
         names = json.loads(data.attrs.pop(NAMES, "{}"))
         return data.rename(names | {old: new for old, new in FORMER.items() if old in data.dims or old in data.coords})
     except FileNotFoundError:
-        raise InputError(f"{path}: no such file; give the sweep.nc of a finished sweep") from None
+        raise InputError(f"{path}: no such file; give the Dataset of a finished study, such as sweep.nc") from None
     except (OSError, TypeError, ValueError) as error:
         raise InputError(
-            f"{path}: not a readable netCDF file ({error}); give the sweep.nc of a finished sweep"
+            f"{path}: not a readable netCDF file ({error}); give the Dataset of a finished study, such as sweep.nc"
         ) from None

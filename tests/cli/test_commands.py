@@ -104,13 +104,6 @@ def test_own_files(lagjax, tmp_path):
     assert data.sizes["task_priority"] == 5 and data.sizes["server_priority"] == 7
 
 
-@pytest.mark.parametrize("command", ["sweep", "solve", "converge", "fluid", "exact", "report"])
-def test_help_has_an_example(lagjax, command):
-    code, out, _ = lagjax(command, "--help")
-    assert code == 0
-    assert f"Example: lagjax {command}" in out
-
-
 def test_bare_command_and_version(lagjax):
     assert lagjax().code == 0
     assert lagjax("--version").out.startswith("lagjax 0.")

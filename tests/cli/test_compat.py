@@ -14,7 +14,7 @@ def test_compat_writes_table_plot_and_dataset(lagjax, tmp_path):
     code, out, err = lagjax("compat", *SMALL, "--graph", "regular,ring", "--degree", "4", "--out", "results")
     assert code == 0, err
     folder = tmp_path / "results"
-    assert {p.name for p in folder.iterdir()} == {"compat.png", "table.txt", "compat.nc"}
+    assert {p.name for p in folder.iterdir()} == {"compat.png", "table.txt", "compat.nc", "run"}
     assert (folder / "table.txt").read_text() == out
     assert "sup-distance to the ODE" in out and "ring, 20 servers, 20 types, jsq(2), load 0.9" in out
     data = load(folder / "compat.nc")
@@ -40,7 +40,7 @@ def test_json_of_one_case(lagjax, tmp_path):
     )
     code, out, err = lagjax("compat", *args)
     assert code == 0, err
-    found = json.loads(out)
+    (found,) = json.loads(out)["rows"]
     assert set(found["rows"][0]) == {"level", "occupancy", "occupancy_ci95", "fixed_point"}
     first = found["rows"][0]
     assert abs(first["occupancy"] - 0.5) < 4 * first["occupancy_ci95"] and first["fixed_point"] == 0.5
@@ -56,7 +56,7 @@ def test_json_of_a_sweep(lagjax, tmp_path):
         "compat", *SMALL[2:], "--servers", "6,12", "--graph", "complete", "--load", "0.4,0.8", "--json", "s.json"
     )
     assert code == 0, err
-    cases = json.loads((tmp_path / "s.json").read_text())["cases"]
+    cases = json.loads((tmp_path / "s.json").read_text())["rows"]
     assert [(c["servers"], c["load"]) for c in cases] == [(6, 0.4), (6, 0.8), (12, 0.4), (12, 0.8)]
     assert all(c["rows"] and c["sup_distance"] > 0 for c in cases)
     assert "complete" in out and not (tmp_path / "lagjax-compatibility").exists()
@@ -67,7 +67,7 @@ def test_a_file_among_several_sizes_has_its_own(lagjax, tmp_path):
     short = ("--time", "2", "--warmup", "0", "--replicas", "64", "--horizon", "0", "--json", "s.json")
     code, out, err = lagjax("compat", "--servers", "6,12", "--graph", "good.csv,complete", *short)
     assert code == 0 and "note: good.csv has 3 servers of its own" in err
-    assert [c["servers"] for c in json.loads((tmp_path / "s.json").read_text())["cases"]] == [3, 6, 12]
+    assert [c["servers"] for c in json.loads((tmp_path / "s.json").read_text())["rows"]] == [3, 6, 12]
     assert out.endswith("one bundle of 64 replicas: no intervals; use --replicas 128 or more\n")
     assert "sup-distance: " not in out and out.count("±") == 1  # the legend's
 

@@ -21,17 +21,17 @@ def test_writes_report_plot_and_json(lagjax, tmp_path):
     assert (folder / "report.txt").read_text() == out
     assert "\nATTRACTOR: " in out
     page = json.loads((folder / "fluid.json").read_text())
-    assert page.keys() >= KEYS and page["attractor"] is True
+    assert page["rows"][0].keys() >= KEYS and page["rows"][0]["attractor"] is True
     # the same figures again, and nothing written
     shutil.rmtree(folder)
-    code, out, _ = lagjax("fluid", "unfriendly", "--load", "0.5", "--starts", "20", "--json")
+    code, out, _ = lagjax("fluid", "unfriendly", "--load", "0.5", "--starts", "20", "--json", "-")
     assert code == 0 and json.loads(out) == page
     assert not list(tmp_path.iterdir())
 
 
 def test_json_keys(lagjax):
-    code, out, _ = lagjax("fluid", "specialist", "--load", "0.3", "--starts", "9", "--steps", "50", "--json")
-    page = json.loads(out)
+    code, out, _ = lagjax("fluid", "specialist", "--load", "0.3", "--starts", "9", "--steps", "50", "--json", "-")
+    (page,) = json.loads(out)["rows"]
     assert code == 0 and page.keys() >= KEYS
     assert (page["instance"], page["load"], page["policy"]) == ("specialist", 0.3, "lag")
     assert (page["starts"], page["steps"], page["cycle_length"]) == (9, 50, None)
@@ -48,14 +48,13 @@ def test_a_cycle_is_reported(lagjax, tmp_path):
     code, out, err = lagjax(*args, "--steps", "200")
     assert code == 0, err
     assert "NO ATTRACTOR: " in out and "cycle of 2 steps" in out
-    page = json.loads(lagjax(*args, "--steps", "200", "--json").out)
+    (page,) = json.loads(lagjax(*args, "--steps", "200", "--json", "-").out)["rows"]
     assert page["attractor"] is False and page["cycle_length"] == 2
 
 
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        ((), "nothing to work on; name a gallery instance (as in: lagjax fluid priority)"),
         (("priority", "--load", "0.9"), "0.875"),
         (("priority", "--policy", "lagg"), "'lagg'"),
         (("priority", "--policy", "lag,greedy"), "one policy"),

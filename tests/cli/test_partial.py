@@ -12,7 +12,7 @@ KEYS = {"policy", "discounted_reward", "discounted_ci95", "average_reward", "ave
 
 def test_rows_for_programs(lagjax, tmp_path):
     given = (*SERVERS, "--horizon", "60", "--replicas", "64", "--json")
-    done = lagjax(*given)
+    done = lagjax(*given, "-")
     assert (done.code, done.err) == (0, "")
     page = json.loads(done.out)
     assert page["command"] == "partial" and page["seed"] == 0 and "versions" in page
@@ -36,7 +36,7 @@ def test_a_table_for_people(lagjax, tmp_path):
 def test_index_tables(lagjax):
     done = lagjax(*SERVERS, "--index")
     assert done.code == 0 and done.out.count("indexable") == 2 and "q=3" in done.out
-    page = json.loads(lagjax(*SERVERS, "--index", "--json").out)
+    page = json.loads(lagjax(*SERVERS, "--index", "--json", "-").out)
     first = next(r for r in page["rows"] if r["rate"] == 0.5 and r["backlog"] == 1 and r["age"] == 1)
     assert first["index"] == pytest.approx(GOLDEN, abs=1e-6) and first["indexable"] is True
     done = lagjax("partial", "--model", "finite", "--rates", "0.5", "--capacity", "2", "--index", "--discount", "1")
@@ -47,7 +47,7 @@ def test_the_average_of_one_server(lagjax):
     few = ("--capacity", "2", "--discount", "1", "--horizon", "20", "--replicas", "64")
     done = lagjax("partial", "--model", "finite", "--rates", "0.5", "--policies", "jsq", *few)
     assert done.code == 0 and done.out.startswith("N = 1 server, ") and "total reward" in done.out
-    done = lagjax("partial", "--model", "finite", "--rates", "0.5x2", "--policies", "jsq", *few)
+    done = lagjax("partial", "--model", "finite", "--rates", "0.5x2", "--policies", "jsq", *few, "--fresh")
     assert done.code == 0 and "exact average" in done.out and "for ever" not in done.out
 
 
@@ -73,7 +73,7 @@ GOLDEN = 0.231695094  # where value iteration is indifferent, to 1e-9
         (("--rates", "0.5", "--capacity", "3", "--model", "open"), "--model is 'open'; choose from finite, blocking"),
         (("--rates", "0.5x0,1", "--capacity", "3"), "--rates '0.5x0,1': '0.5x0' is no rate and number"),
         (("--rates", "0.5", "--capacity", "3", "--policies", "lag"), "no policy 'lag'"),
-        (("--rates", "0.5", "--capacity", "3", "rows.json"), "'rows.json' is given without --json"),
+        (("--rates", "0.5"), "--capacity is missing"),
     ],
 )
 def test_faults_are_one_line(lagjax, tmp_path, arguments, words):
