@@ -30,7 +30,7 @@ from lagjax.partial_information import (
     thresholds,
 )
 from lagjax.plots.partial import plot_horizon, plot_thresholds
-from lagjax.studies.dispatching import compare_dispatching
+from lagjax.studies.dispatching import dispatch
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,9 +59,7 @@ class Setting:
 
 def figure(s: Setting, model: str, start: str):
     system = make_system(getattr(s, model), s.capacity, model=model, discount=s.discount)
-    return compare_dispatching(
-        system, policies=POLICIES, horizon=s.horizon, start=start, replicas=s.replicas, seed=s.seed
-    )
+    return dispatch(system, policies=POLICIES, horizon=s.horizon, start=start, replicas=s.replicas, seed=s.seed)
 
 
 def leads(data) -> str:
@@ -190,7 +188,7 @@ def simulated_beyond(s: Setting) -> str:
         system = make_system(
             getattr(s, model), s.capacity, model=model, discount=s.discount, arrivals=offered, exogenous=come
         )
-        data = compare_dispatching(system, horizon=s.horizon, replicas=s.replicas, seed=s.seed)
+        data = dispatch(system, horizon=s.horizon, replicas=s.replicas, seed=s.seed)
         below = data.below_oracle.isel(horizon=-1)
         half = data.below_oracle_ci95.isel(horizon=-1)
         cells = " | ".join(f"{float(a):.2f} ± {float(b):.2f}" for a, b in zip(below, half, strict=True))

@@ -89,7 +89,8 @@ def compat(
     from lagjax.compatibility.certificate import check_epsilon
     from lagjax.compatibility.graph import check_load
     from lagjax.compatibility.queues import bundles_of
-    from lagjax.studies.compatibility import check_times, compare_graphs
+    from lagjax.studies.compatibility import check_times
+    from lagjax.studies.compatibility import compat as run
     from lagjax.studies.show_compat import STUDY
 
     chosen = named_policy(policy, choices)
@@ -110,7 +111,7 @@ def compat(
             "--allow-overloaded does not go with policies that look at one server: an overloaded one fills up"
         )
     with running(how, folder, "compat", "cases") as runs:
-        data = compare_graphs(
+        data = run(
             graphs, chosen, loads, time=time, warmup=warmup, replicas=replicas, seed=seed, horizon=horizon, epsilon=epsilon,
             allow_overloaded=allow_overloaded, running=runs,
         )  # fmt: skip

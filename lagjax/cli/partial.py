@@ -66,7 +66,7 @@ def partial(
     from lagjax.partial_information import POLICIES, arms_of, make_system, whittle_indices
     from lagjax.partial_information.simulate import STARTS
     from lagjax.partial_information.system import MODELS
-    from lagjax.studies.dispatching import compare_dispatching
+    from lagjax.studies.dispatching import dispatch as run
     from lagjax.studies.show_partial import STUDY
 
     given = inputs.all_or_example({"model": model, "rates": rates, "capacity": capacity}, EXAMPLE)
@@ -86,7 +86,7 @@ def partial(
         give("partial", index_text(system, tables), json_file, lambda: {"rows": index_rows(system, tables)})
         return
     with running(how, folder, "partial", "slots") as runs:
-        data = compare_dispatching(
+        data = run(
             system, policies=compared, horizon=horizon, start=start, replicas=replicas, seed=seed, ages=ages,
             precision=precision, running=runs,
         )  # fmt: skip

@@ -49,7 +49,7 @@ def route(
     begin(how)
     from lagjax.engine.checks import whole_number
     from lagjax.loss_routing import POLICIES, make_system
-    from lagjax.studies.routing import compare_routing
+    from lagjax.studies.routing import route as run
     from lagjax.studies.show_route import STUDY
 
     given = inputs.all_or_example({"servers": servers, "room": room, "rates": rates, "arrivals": arrivals}, EXAMPLE)
@@ -60,7 +60,7 @@ def route(
     compared = inputs.policies_of(policies, tuple(POLICIES), tuple(POLICIES))
     folder, json_file = places(out, json_file, default=DEFAULT_FOLDER)
     with running(how, folder, "route", "jobs") as runs:
-        data = compare_routing(
+        data = run(
             systems,
             policies=compared,
             arrivals=jobs,

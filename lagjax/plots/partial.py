@@ -17,7 +17,7 @@ def plot_horizon(data: xr.Dataset, policies=None) -> Figure:
     """Draws discounted reward, and its distance to the oracle, against the horizon, with 95% bands.
 
     Args:
-      data: of `lagjax.studies.dispatching.compare_dispatching`.
+      data: of `lagjax.studies.dispatching.dispatch`.
       policies: which to draw; all by default.
     """
     figure = Figure(figsize=(10, 4.2), layout="constrained")

@@ -12,7 +12,7 @@ STYLES = [*STYLE, ("#56B4E9", "X")]
 
 
 def plot_routing(data: xr.Dataset) -> Figure:
-    """Draws the loss of every policy against the arrival rate; `data` as `lagjax.studies.routing.compare_routing` makes it."""
+    """Draws the loss of every policy against the arrival rate; `data` as `lagjax.studies.routing.route` makes it."""
     figure = Figure(figsize=(6.4, 4.4), layout="constrained")
     axes = figure.subplots()
     draw_losses(axes, data)

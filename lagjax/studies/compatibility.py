@@ -101,7 +101,7 @@ class CaseSpec(NamedTuple):
     allow_overloaded: bool
 
 
-def compare_graphs(
+def compat(
     graphs: Sequence[Graph],
     policy: Policy,
     loads: Sequence[float],

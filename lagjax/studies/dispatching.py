@@ -35,7 +35,7 @@ CURVE = 40  # horizons of a curve, at most
 MOST_SEEN = 3000  # states with all backlogs seen up to which their optimum is computed unasked: seconds
 
 
-def compare_dispatching(
+def dispatch(
     system: System,
     *,
     policies: Sequence[str | Dispatching] = POLICIES,

@@ -34,7 +34,7 @@ EXACT_STATES = 20_000  # joint states up to which a study solves the chain unask
 LEAST_SEEN = 30  # replicas, or all of them if fewer, that must have seen a loss before an interval is given
 
 
-def compare_routing(
+def route(
     systems: Sequence[System],
     *,
     policies: Sequence[str | Callable[[System], RoutingPolicy]] = tuple(POLICIES),

@@ -26,7 +26,14 @@ if TYPE_CHECKING:
 
     from lagjax.studies.page import Section
 
-NAMES = ("sweep", "converge", "route", "compat", "partial")  # commands, each with a module show_NAME that has its STUDY
+NAMES = (
+    "sweep",
+    "converge",
+    "route",
+    "compat",
+    "partial",
+    "exact",
+)  # commands, each with a module show_NAME that has its STUDY
 TABLE = "table.txt"
 MOST_LETTERS = 240  # bytes of a picture's name; file systems allow 255
 

@@ -135,6 +135,16 @@ _OWN = {  # words of one study, or of another meaning there
         "replicas": ("replicas", "replicas", "replicas simulated"),
         "events": ("events counted", "events", "events of the uniformised chain that were counted, all replicas together"),
     },
+    "exact": {
+        "blocking": ("blocking B", "1", "exact stationary probability that a task is lost; of every policy alike"),
+        "occ_ub": ("OCC-UB", "reward per step", "OPT(OCC-LP(B)) at the exact blocking B: the upper bound"),
+        "reward_per_step": ("reward per step", "reward per step", "exact stationary reward per step"),
+        "percent_of_occ_ub": ("reward in % of OCC-UB", "percent", "reward_per_step as a percentage of occ_ub"),
+        "states": ("states", "states", "states of the policy's chain, servers that it need not tell apart counted together"),
+        "optimal_states": ("states of the optimum", "states", "states over which the best policy was found"),
+        "level_bound": ("bound by running tasks", "reward per step",
+            "no policy earns more; NaN unless durations are geometric with one mean"),
+    },
     "partial": {
         "horizon": ("horizon", "slots", "slots from the start on"),
         "discounted_reward": ("discounted reward", "jobs", "jobs taken over the horizon, discounted; undiscounted at discount 1"),

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from scipy.special import comb
 
-from lagjax import exact
 from lagjax.durations import deterministic, geometric
 from lagjax.errors import InputError
 from lagjax.exact import evaluate, exact_blocking, improve, level_bound, level_policy, levels, optimum
+from lagjax.exact.groups import equal_servers
+from lagjax.exact.service import service_of
 from lagjax.gallery import journal, priority, specialist
 from lagjax.instance import make_instance
 from lagjax.lp import occ_upper_bound
@@ -68,12 +69,12 @@ def test_level_law_is_that_of_the_chain(solved):
 def test_any_multipliers_give_a_bound(solved):
     """Weak duality: wrong prices only raise it."""
     instance, found = solved
-    groups = exact.groups.equal_servers(instance.scores)
+    groups = equal_servers(instance.scores)
     size = np.array([len(members) for members in groups])
     worth = instance.scores[:, [members[0] for members in groups]]
     share = np.asarray(instance.arrival_rate) / instance.total_rate
     m = found.server_price.shape[1]
-    chain = levels._levels(m, instance.total_rate, exact.service.service_of(instance).finish[0])
+    chain = levels._levels(m, instance.total_rate, service_of(instance).finish[0])
     rng = np.random.default_rng(3)
     for scale in (0.0, 0.1, 1.0):
         free, task = scale * rng.normal(size=(len(groups), m + 1)), scale * rng.normal(size=(len(share), m))

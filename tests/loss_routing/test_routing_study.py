@@ -13,7 +13,7 @@ from lagjax.loss_routing import (
     relaxation_bounds,
 )
 from lagjax.studies.dataset import load, save
-from lagjax.studies.routing import LEAST_SEEN, compare_routing, needed
+from lagjax.studies.routing import LEAST_SEEN, needed, route
 from lagjax.studies.show_route import ROW_KEYS, rows
 
 BASE = make_system([1, 2], [3, 4], [1.0, 0.8], 2.0)
@@ -26,7 +26,7 @@ def mine(system):
 
 @pytest.fixture(scope="module")
 def data():
-    return compare_routing(SYSTEMS, policies=["rb", "sq", "obs", mine], arrivals=2000, replicas=256, seed=2)
+    return route(SYSTEMS, policies=["rb", "sq", "obs", mine], arrivals=2000, replicas=256, seed=2)
 
 
 def test_values(data):
@@ -73,7 +73,7 @@ def test_rows_and_files(data, tmp_path):
 
 def test_no_interval_where_losses_were_hardly_seen():
     system = make_system([2, 2], [6, 6], [1.0, 1.0], 0.8)
-    data = compare_routing([system], policies=["rb", "random"], arrivals=500, replicas=64)
+    data = route([system], policies=["rb", "random"], arrivals=500, replicas=64)
     rare = data.squeeze("arrival_rate").sel(policy="rb")
     assert rare.seen < LEAST_SEEN and np.isnan(rare.loss_ci95) and np.isnan(rare.ratio_ci95.sel(than="random"))
     assert rows(data)[0]["loss_ci95"] is None and rows(data)[0]["exact_loss"] > 0
@@ -82,13 +82,13 @@ def test_no_interval_where_losses_were_hardly_seen():
 def test_few_replicas_have_intervals_if_all_saw_losses():
     assert [needed(replicas) for replicas in (1, 2, 8, 1024)] == [2, 2, 8, LEAST_SEEN]
     for replicas, given in ((1, False), (4, True)):
-        data = compare_routing([BASE], policies=["sq"], arrivals=3000, replicas=replicas, exact_states=0)
+        data = route([BASE], policies=["sq"], arrivals=3000, replicas=replicas, exact_states=0)
         assert np.isfinite(data.loss_ci95.values).all() == given and data.seen == replicas
 
 
 def test_beyond_exact_sizes():
     system = make_system([1] * 12, [5] * 12, [1.0] * 12, 11.0)
-    data = compare_routing([system], policies=["sq", "obs"], arrivals=300, replicas=32)
+    data = route([system], policies=["sq", "obs"], arrivals=300, replicas=32)
     cell = data.squeeze("arrival_rate")
     assert np.isnan(cell.optimal_loss) and np.isnan(cell.exact_loss.sel(policy="sq"))
     assert cell.exact_loss.sel(policy="obs") == optimal_splitting(system).loss
@@ -98,10 +98,10 @@ def test_beyond_exact_sizes():
 
 def test_progress_and_faults():
     told = []
-    compare_routing(SYSTEMS, policies=["sq"], arrivals=100, replicas=4, progress=lambda *now: told.append(now))
+    route(SYSTEMS, policies=["sq"], arrivals=100, replicas=4, progress=lambda *now: told.append(now))
     done, total = zip(*told, strict=True)
     assert set(total) == {800} and list(done) == sorted(done) and 0 < done[-1] <= 800
     with pytest.raises(InputError, match="repeat or are missing"):
-        compare_routing([BASE, BASE], arrivals=100)
+        route([BASE, BASE], arrivals=100)
     with pytest.raises(InputError, match="share a name"):
-        compare_routing([BASE], policies=[mine, mine], arrivals=100)
+        route([BASE], policies=[mine, mine], arrivals=100)

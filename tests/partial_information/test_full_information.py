@@ -20,7 +20,7 @@ from lagjax.partial_information import (
 )
 from lagjax.stats import estimate
 from lagjax.studies import dispatching
-from lagjax.studies.dispatching import compare_dispatching
+from lagjax.studies.dispatching import dispatch
 
 NAMES = {"random": "jsq", "slower": "jsq-slower", "faster": "jsq-faster"}
 FINITE = make_system([0.3, 0.8, 0.3], 3, model="finite", discount=0.9)
@@ -90,7 +90,7 @@ def test_simulated_values(system):
 def test_ties_at_the_published_setting():
     """Random ties lie between the two fixed rules; 157.5, 158.0 and 156.6 by an independent simulator, each +- 0.1."""
     system = make_system([0.05] * 4 + [0.1] * 4 + [0.5] * 2, 6, model="finite", discount=0.99)
-    data = compare_dispatching(system, policies=["whittle", *NAMES.values()], replicas=2048)
+    data = dispatch(system, policies=["whittle", *NAMES.values()], replicas=2048)
     assert data.attrs["oracle"] == "jsq-slower" and data.seen_value.isnull()  # too many states to solve unasked
     below, half = data.below_oracle.isel(horizon=-1), data.below_oracle_ci95.isel(horizon=-1)
     for name, value in (("jsq", 157.5), ("jsq-slower", 158.0), ("jsq-faster", 156.6)):
@@ -104,7 +104,7 @@ def test_ties_at_the_published_setting():
 
 def test_the_oracle_is_the_best_that_sees_all_backlogs():
     blocking = make_system([0.05, 0.1, 0.5], 3, model="blocking")
-    data = compare_dispatching(blocking, policies=["random", "jsq-slower", "jsq", "jsq-faster"], horizon=200)
+    data = dispatch(blocking, policies=["random", "jsq-slower", "jsq", "jsq-faster"], horizon=200)
     best = data.below_oracle.isel(horizon=-1)
     assert data.attrs["oracle"] == "jsq-faster" and best.sel(policy="jsq-faster") == 0 and (best >= 0).all()
     ratio = data.discounted.mean("replica") / data.discounted.sel(policy="jsq-faster").mean("replica")

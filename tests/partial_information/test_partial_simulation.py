@@ -22,7 +22,7 @@ from lagjax.partial_information import (
     simulate_dispatching,
 )
 from lagjax.stats import estimate
-from lagjax.studies.dispatching import compare_dispatching
+from lagjax.studies.dispatching import dispatch
 from lagjax.studies.show_partial import rows
 
 FINITE = make_system([0.3, 0.8, 0.3], 4, model="finite", discount=0.95)
@@ -135,7 +135,7 @@ def test_bitwise_the_same_however_it_is_cut():
 def test_published_claims():
     """Whittle is above myopic, paired, and within a few percent of the oracle (false alarm below 1e-6)."""
     system = make_system([0.05] * 5 + [0.1] * 4 + [0.5], 6, model="blocking")
-    data = compare_dispatching(system, horizon=600, replicas=1024)
+    data = dispatch(system, horizon=600, replicas=1024)
     one = data.sel(policy="myopic").isel(horizon=-1)
     assert one.lead > 5 / 1.96 * one.lead_ci95 > 0
     assert 0 < data.below_oracle.sel(policy="whittle").isel(horizon=-1) < 5

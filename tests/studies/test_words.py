@@ -8,13 +8,14 @@ from lagjax.gallery import priority
 from lagjax.loss_routing import make_system as make_queues
 from lagjax.partial_information import make_system as make_servers
 from lagjax.runs.folder import read_manifest
-from lagjax.studies.compatibility import compare_graphs
+from lagjax.studies.compatibility import compat
 from lagjax.studies.convergence import converge, sizes_of
 from lagjax.studies.dataset import load, save
-from lagjax.studies.dispatching import compare_dispatching
+from lagjax.studies.dispatching import dispatch
+from lagjax.studies.exact_values import exact
 from lagjax.studies.load_sweep import sweep
 from lagjax.studies.report import report
-from lagjax.studies.routing import compare_routing
+from lagjax.studies.routing import route
 from lagjax.studies.show_sweep import rows as sweep_rows
 from lagjax.studies.study import NAMES, study_in, study_of
 
@@ -22,13 +23,14 @@ QUEUES = make_queues([1, 2], [3, 4], [1.0, 0.8], 2.0)
 STUDIES = {
     "sweep": lambda **how: sweep([priority()], loads=[0.4], policies=["lag", "random"], steps=300, replicas=4, **how),
     "converge": lambda **how: converge([priority(0.5)], sizes=sizes_of([1, 4]), steps=20, replicas=4, **how),
-    "route": lambda **how: compare_routing(
+    "route": lambda **how: route(
         [QUEUES, QUEUES.with_arrival_rate(3.0)], policies=["rb", "sq"], arrivals=200, replicas=4, **how
     ),
-    "compat": lambda **how: compare_graphs(
+    "compat": lambda **how: compat(
         [complete(4, 4), complete(6, 6)], jsq(2), [0.5], time=4, warmup=1, replicas=128, horizon=1, **how
     ),
-    "partial": lambda **how: compare_dispatching(
+    "exact": lambda **how: exact(priority(0.4), policies=["lag", "random"], **how),
+    "partial": lambda **how: dispatch(
         make_servers([0.1, 0.3], 2), policies=["round-robin", "jsq"], horizon=40, replicas=4, **how
     ),
 }  # fmt: skip
@@ -70,7 +72,7 @@ def test_a_folder_holds_what_the_command_leaves(study, folders):
     for line in shown.table(data).splitlines():
         for number in (word for word in line.split() if word.replace(".", "").isdigit() and len(word) > 4):
             assert number in page, number
-    assert page.count("<svg") >= 1 and "How to reproduce" in page
+    assert page.count("<svg") >= len(pictures) and "How to reproduce" in page
 
 
 @pytest.mark.parametrize("study", NAMES)
