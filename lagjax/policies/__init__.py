@@ -1,7 +1,6 @@
 """Policies as data: tiers and weights per task type."""
 
-from lagjax.policies.registry import POLICIES, build_policy
-from lagjax.policies.selected import selection_matters
+from lagjax.policies.registry import POLICIES, build_policy, selection_matters
 from lagjax.policies.table import Policy, from_priorities, make_policy, strict_order
 
 __all__ = ["POLICIES", "Policy", "build_policy", "from_priorities", "make_policy", "selection_matters", "strict_order"]
