@@ -9,6 +9,7 @@ import numpy as np
 from scipy.sparse import block_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
+from lagjax.engine.checks import whole_number
 from lagjax.errors import InputError
 
 MAX_SIZE = 2**16  # servers, and types: they are drawn by 16-bit multiplications
@@ -106,15 +107,13 @@ def graph_of(name: str, neighbourhoods: Sequence[np.ndarray], num_servers: int, 
 
 def check_size(num_servers, num_types):
     """Raises InputError unless there are 1 to 2^16 of each."""
-    for what, value in (("servers", num_servers), ("types", num_types)):
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 1 <= value <= MAX_SIZE:
-            raise InputError(f"{what} is {value!r}; give a whole number from 1 to {MAX_SIZE}")
+    whole_number("servers", num_servers, 1, MAX_SIZE)
+    whole_number("types", num_types, 1, MAX_SIZE)
 
 
 def generator(seed) -> np.random.Generator:
     """Returns NumPy's generator of a seed; raises InputError unless it is a whole number in [0, 2^64)."""
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**64:
-        raise InputError(f"seed is {seed!r}; give a whole number from 0 to 2^64 - 1")
+    whole_number("seed", seed, 0, 2**64 - 1)
     return np.random.default_rng(seed)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from lagjax.data.durations import read_durations
 from lagjax.durations import deterministic, from_sample, geometric
 from lagjax.errors import InputError
-from lagjax.text import exists, parse_number
+from lagjax.text import parse_number
 
 FORMS = "geometric:MEAN, deterministic:STEPS or sample:FILE[:COLUMN]"
 _LONGEST = 1_000_000
@@ -65,7 +66,7 @@ def from_sample_file(
 
 
 def _file_and_column(rest):
-    if exists(rest) or ":" not in rest:
+    if os.path.exists(rest) or ":" not in rest:
         return rest, None
     file, _, column = rest.rpartition(":")
     if not file or not column.strip():

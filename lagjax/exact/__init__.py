@@ -2,10 +2,9 @@
 step of policy improvement, and bounds and prices by the number of running tasks."""
 
 from lagjax.exact.blocking import exact_blocking, geometric_blocking
-from lagjax.exact.improvement import Improved, improve
 from lagjax.exact.levels import LevelBound, level_bound, level_policy
 from lagjax.exact.many import KnownOptimum, known_optimum
-from lagjax.exact.optimum import Optimum, optimum
+from lagjax.exact.optimum import Improved, Optimum, improve, optimum
 from lagjax.exact.orders import BestOrder, best_fixed_order
 from lagjax.exact.stationary import ExactValue, evaluate
 

@@ -1,4 +1,4 @@
-"""The best average reward of all work-conserving policies at one copy of every server, and what it does in every state."""
+"""The best average reward of all work-conserving policies at one copy of every server, and one step of policy improvement."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from scipy import sparse
 
 from lagjax.exact.chain import Chain, assign_matrix, build_chain, serve, starts
 from lagjax.exact.groups import equal_servers
-from lagjax.exact.stationary import solve_chain, stationary_law
+from lagjax.exact.stationary import policy_chain, solve_chain, stationary_law
 from lagjax.instance import Instance
 from lagjax.lp import SolverError
+from lagjax.policies.table import Policy
 
 GAP = 1e-9  # largest width of the interval that brackets the optimum, relative to it
 _BETTER = 1e-10  # an action is changed for a gain above this, relative to k max s_vr
@@ -125,3 +126,51 @@ def follow(instance: Instance, chain: Chain, moves: Moves, action: np.ndarray) -
         taken.append(sparse.csr_array((np.full(len(states), rate), (states, action[v, states])), shape=shape))
         reward[states] += rate * moves.reward[v, action[v, states]]
     return assign_matrix(chain, taken), reward
+
+
+class Improved(NamedTuple):
+    """A state-dependent policy and the one that it improves.
+
+    Attributes:
+      reward: per step, of the improved policy; never below `base_reward`.
+      base_reward: per step, of the policy that it came from.
+      blocking: fraction of the tasks that are lost.
+      action: (V, N) int, the team that serves a type-v task, a row of `chain.teams`; -1 where the task is lost.
+      bias: (N,) relative value of the states under the base policy; 0 for the empty system, state 0.
+      chain: the states, with servers counted together that the base policy need not tell apart.
+    """
+
+    reward: float
+    base_reward: float
+    blocking: float
+    action: np.ndarray
+    bias: np.ndarray
+    chain: Chain
+
+
+def improve(instance: Instance, policy: Policy) -> Improved:
+    """Serves each task by the team with the largest reward plus mean bias of the state it leads to, under `policy` from then on.
+
+    The bias difference is what the busy time of the chosen servers costs in this very state; LAG's E[D_v] q_r is its value in
+    the fluid limit, the same in all states. The step maximises Bellman's right-hand side, so it never loses reward.
+
+    Args:
+      instance: the system; for its durations see `lagjax.exact.service.service_of`.
+      policy: tiers and weights; a capped rule is a strict order here.
+
+    Raises:
+      InputError: the policy is of another shape, or the chain has too many states.
+      SolverError: a stationary law missed its residual.
+    """
+    chain, taken = policy_chain(instance, policy)
+    moves = list_moves(instance, chain)
+    assign = assign_matrix(chain, taken)
+    earned = np.sum([part @ moves.reward[v] for v, part in enumerate(taken)], axis=0)
+    law, _ = stationary_law(chain, assign)
+    bias = solve_chain(chain, assign, earned, law, np.zeros(chain.num_states))
+    bias -= bias[0]
+    _, action = update_values(instance, chain, moves, bias, None)
+    assign, gained = follow(instance, chain, moves, action)
+    new_law, _ = stationary_law(chain, assign)
+    lost = chain.free.sum(axis=1) < instance.servers_per_task
+    return Improved(float(new_law @ gained), float(law @ earned), float(new_law[lost].sum()), action, bias, chain)

@@ -56,18 +56,22 @@ def evaluate(instance: Instance, policy: PolicyLike, *, lumped: bool = True) -> 
       InputError: the policy is of another shape, or the chain has too many states.
       SolverError: the stationary law missed RESIDUAL.
     """
-    policy = build_policy(policy, instance)
-    tier, weight = single_tiers(policy)
-    every = tuple((r,) for r in range(instance.num_servers))
-    groups = lump(instance.scores, tier, weight) if lumped else every
-    chain = build_chain(instance, groups)
-    tier, weight = group_tables(groups, tier, weight)
-    taken = taken_rates(instance, chain, tier, weight)
+    chain, taken = policy_chain(instance, policy, lumped)
     law, residual = stationary_law(chain, assign_matrix(chain, taken))
     rate = np.stack([(part.T @ law) @ chain.teams for part in taken])
-    scores = instance.scores[:, [members[0] for members in groups]]
+    scores = instance.scores[:, [members[0] for members in chain.groups]]
     lost = chain.free.sum(axis=1) < instance.servers_per_task
-    return ExactValue(float((scores * rate).sum()), float(law[lost].sum()), rate, groups, chain.num_states, residual)
+    return ExactValue(
+        float((scores * rate).sum()), float(law[lost].sum()), rate, chain.groups, chain.num_states, residual
+    )
+
+
+def policy_chain(instance: Instance, policy: PolicyLike, lumped: bool = True) -> tuple[Chain, list[sparse.csr_array]]:
+    """The chain of a policy, and per type the rates at which teams are taken; arguments and errors as in `evaluate`."""
+    tier, weight = single_tiers(build_policy(policy, instance))
+    groups = lump(instance.scores, tier, weight) if lumped else tuple((r,) for r in range(instance.num_servers))
+    chain = build_chain(instance, groups)
+    return chain, taken_rates(instance, chain, *group_tables(groups, tier, weight))
 
 
 def stationary_law(chain: Chain, assign: sparse.csr_array) -> tuple[np.ndarray, float]:

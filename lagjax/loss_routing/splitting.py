@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import elementwise
 
-from lagjax.loss_routing.erlang import blocking, log_path, padded_levels
+from lagjax.loss_routing.erlang import blocking, log_path, padded_levels, queue
 from lagjax.loss_routing.system import System
 
 _TOLERANCE = 2e-15  # width at which a bracket is a root, relative to what it holds
@@ -104,3 +104,21 @@ def _odds_program(levels):
         return blocking + jnp.log1p(rise) - (idle - log_load + jnp.log(-fall))
 
     return jax.jit(log_odds)
+
+
+class Bounds(NamedTuple):
+    """Jobs per unit time: the most that can be served, V_R, and the least that is lost, lambda - V_R."""
+
+    throughput: float
+    loss: float
+
+
+def relaxation_bounds(system: System) -> Bounds:
+    """V_R = min(lambda, lambda (K - sum_k B_{m_k,n_k}(lambda / mu_k))), of the restless-bandit relaxation.
+
+    No queue serves more than it would if it were offered every job (Nino-Mora, EJOR 2012, Proposition 3.3).
+    """
+    with jax.enable_x64(True):
+        accepted = queue(system.servers, system.room, system.arrival_rate / system.service_rate).accepted
+    served = float(np.asarray(accepted).sum())
+    return Bounds(system.arrival_rate * min(1.0, served), system.arrival_rate * max(0.0, 1.0 - served))

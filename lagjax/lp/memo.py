@@ -13,9 +13,9 @@ _Value = TypeVar("_Value")
 
 
 class Memo:
-    """The values used last, up to a number of bytes. (`functools.lru_cache` counts entries; these range from 1 kB to 500 MB.)"""
+    """The values used last, up to a number of bytes: `functools.lru_cache` counts entries, here of 200 bytes to 48 MB."""
 
-    def __init__(self, most_bytes: int):
+    def __init__(self, most_bytes: int) -> None:
         self._kept: OrderedDict = OrderedDict()
         self._room = most_bytes
 

@@ -17,6 +17,7 @@ import numpy as np
 from scipy.special import pdtr, pdtrc
 from scipy.stats import poisson
 
+from lagjax.engine.checks import whole_number
 from lagjax.errors import InputError
 from lagjax.partial_information.system import System
 
@@ -66,10 +67,8 @@ def arms_of(system: System, ages: int | None = None) -> list[Arm]:
     Raises:
       InputError: `ages` is not a whole number in range, or more than MAX_AGES would be needed.
     """
-    if ages is not None and (
-        isinstance(ages, bool) or not isinstance(ages, (int, np.integer)) or not 2 <= ages <= MAX_AGES
-    ):
-        raise InputError(f"ages is {ages!r}; give a whole number from 2 to {MAX_AGES}")
+    if ages is not None:
+        whole_number("ages", ages, 2, MAX_AGES)
     reward, landing = choosing(system)
     arms = []
     for rate, exogenous in system.kinds[0]:

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 
+from lagjax.engine.checks import whole_number
 from lagjax.errors import InputError
 
 MODELS = ("finite", "blocking")
@@ -73,8 +74,7 @@ def make_system(
     for i, rate in enumerate(rates, 1):
         if not (math.isfinite(rate) and rate > 0):
             raise InputError(f"server {i} has rate {rate:g}; give a positive number of jobs per slot")
-    if isinstance(capacity, bool) or not isinstance(capacity, (int, np.integer)) or not 1 <= capacity <= MAX_ROOM:
-        raise InputError(f"capacity is {capacity!r}; give a whole number from 1 to {MAX_ROOM}")
+    whole_number("capacity", capacity, 1, MAX_ROOM)
     if model not in MODELS:
         raise InputError(f"no model '{model}'; choose from {', '.join(MODELS)}")
     discount = _numbers("discount", discount)[0]

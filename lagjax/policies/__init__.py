@@ -1,7 +1,6 @@
 """Policies as data: tiers and weights per task type."""
 
-from lagjax.policies.registry import POLICIES, PolicyLike, build_policy
-from lagjax.policies.selected import selection_matters
+from lagjax.policies.registry import POLICIES, PolicyLike, build_policy, selection_matters
 from lagjax.policies.table import Policy, from_priorities, make_policy, strict_order
 
 __all__ = [

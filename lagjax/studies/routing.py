@@ -14,11 +14,10 @@ import xarray as xr
 from lagjax.engine.checks import MOST_REPLICAS, whole_number
 from lagjax.engine.devices import device_name
 from lagjax.errors import InputError
-from lagjax.loss_routing.bounds import relaxation_bounds
 from lagjax.loss_routing.exact import exact_loss, least_loss
 from lagjax.loss_routing.policies import POLICIES, RoutingPolicy, build_routing
 from lagjax.loss_routing.simulate import check_policies, replica_bytes, simulate_routing
-from lagjax.loss_routing.splitting import split_loss
+from lagjax.loss_routing.splitting import relaxation_bounds, split_loss
 from lagjax.loss_routing.system import System
 from lagjax.runs.batched import Batch, batched
 from lagjax.runs.job import Job, Watch

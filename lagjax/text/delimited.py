@@ -12,8 +12,7 @@ from typing import Generic, TypeVar
 
 from lagjax.errors import InputError
 from lagjax.text.files import Content, content_of, shown
-from lagjax.text.reading import WITH_COMMAS, Reading
-from lagjax.text.rows import Comments, Row, rows_of, split
+from lagjax.text.reading import WITH_COMMAS, Comments, Reading, Row, rows_of, split
 
 T = TypeVar("T")
 _SAMPLE = 200

@@ -26,14 +26,26 @@ MAX_STAGES = 6  # of the race of LAG at different optima there
 SHIFTS = (1.5, 4.5)  # places that a server moves up or down for all types
 
 
-class _Seeds:
-    """A new seed for every draw."""
+class _Races:
+    """Races of candidates against an incumbent; every draw has a new seed."""
 
-    def __init__(self, seed: int) -> None:
-        self._seed, self._numbers = seed, itertools.count()
+    def __init__(self, trial: Trial, seed: int) -> None:
+        self._trial, self._seed, self._numbers = trial, seed, itertools.count()
 
-    def __call__(self) -> int:
+    def new_seed(self) -> int:
         return derived_seed(self._seed, next(self._numbers))
+
+    def run(
+        self, incumbent: Policy, candidates: Sequence[Policy], rounds: int = ROUNDS, stages: int = STAGES
+    ) -> tuple[Policy, Race]:
+        """The incumbent after one of so many rounds, and how that went."""
+
+        def sample(arms: Sequence[int], stage: int) -> np.ndarray:
+            policies = [incumbent, *(candidates[arm] for arm in arms)]
+            return np.concatenate([self._trial(policies, self.new_seed()) for _ in range(2**stage)], axis=1)
+
+        outcome = race(sample, len(candidates), FALSE_CHOICE / rounds, stages)
+        return (incumbent if outcome.winner is None else candidates[outcome.winner]), outcome
 
 
 def search_single(instance: Instance, trial: Trial, seed: int) -> Found:
@@ -43,22 +55,22 @@ def search_single(instance: Instance, trial: Trial, seed: int) -> Found:
     FALSE_CHOICE / ROUNDS, so the chance that the result is worse than LAG is at most FALSE_CHOICE (see `race`). Moves are
     shifts of a server for all types, neighbours exchanged for one type, and sums of those that looked good.
     """
-    seeds = _Seeds(seed)
+    races = _Races(trial, seed)
     incumbent, *others = lag_policies(instance)
     candidates = [*others, *named_policies(instance), *price_policies(instance), *gradient_policies(instance)]
     candidates = distinct(candidates, [incumbent])
-    incumbent, outcome = _round(incumbent, candidates, trial, seeds)
+    incumbent, outcome = races.run(incumbent, candidates)
     tried, rounds = 1 + len(candidates), 1
     base = _order_near(instance, incumbent, candidates, outcome)
     kinds = [SHIFTS[0], None, *SHIFTS[1:]]  # None: neighbours exchanged
     while kinds and rounds + 2 <= ROUNDS:
         by = kinds.pop(0)
         changes = swaps(base, instance.scores) if by is None else shifts(base, instance.scores, by)
-        changes = _some(changes, instance, seeds())
+        changes = _some(changes, instance, races.new_seed())
         before, old = incumbent, base
-        incumbent, base, outcome = _move(instance, incumbent, base, old, changes, trial, seeds)
+        incumbent, base, outcome = _move(races, instance, incumbent, base, old, changes)
         sums = combined(changes, outcome.gain, outcome.error)
-        incumbent, base, _ = _move(instance, incumbent, base, old, sums, trial, seeds)
+        incumbent, base, _ = _move(races, instance, incumbent, base, old, sums)
         tried, rounds = tried + len(changes) + len(sums), rounds + 2
         if incumbent is not before:  # worth another try, when the others have had theirs
             kinds.append(by)
@@ -74,14 +86,15 @@ def search_scaled(instance: Instance, trial: Trial, seed: int, most: float) -> F
     """
     incumbent, *others = lag_policies(instance)
     policies = [make_policy(p.name, p.tier, p.weight, "capped") for p in named_policies(instance)]
-    candidates = distinct(_alternate(policies, price_policies(instance)), [incumbent, *others])
-    seeds, stages = _Seeds(seed), STAGES
+    alternating = itertools.chain(*itertools.zip_longest(policies, price_policies(instance)))
+    candidates = distinct(filter(None, alternating), [incumbent, *others])
+    races, stages = _Races(trial, seed), STAGES
     while stages < MAX_STAGES and _trials(len(others), stages + 1) <= most / 2:
         stages += 1
-    incumbent, _ = _round(incumbent, others, trial, seeds, rounds=2, stages=stages)
+    incumbent, _ = races.run(incumbent, others, rounds=2, stages=stages)
     left = most - _trials(len(others), stages)
     few = max((n for n in range(min(len(candidates), MAX_SCALED) + 1) if _trials(n, STAGES) <= left), default=0)
-    incumbent, _ = _round(incumbent, candidates[:few], trial, seeds, rounds=2)
+    incumbent, _ = races.run(incumbent, candidates[:few], rounds=2)
     return Found(incumbent, 1 + len(others) + few)
 
 
@@ -92,29 +105,17 @@ def _trials(candidates: int, stages: int) -> int:
     return sum(2**stage * (1 + math.ceil(candidates / 2**stage)) for stage in range(stages))
 
 
-def _round(
-    incumbent: Policy,
-    candidates: Sequence[Policy],
-    trial: Trial,
-    seeds: _Seeds,
-    rounds: int = ROUNDS,
-    stages: int = STAGES,
-) -> tuple[Policy, Race]:
-    def sample(arms: Sequence[int], stage: int) -> np.ndarray:  # fmt: skip
-        policies = [incumbent, *(candidates[arm] for arm in arms)]
-        return np.concatenate([trial(policies, seeds()) for _ in range(2**stage)], axis=1)
-
-    outcome = race(sample, len(candidates), FALSE_CHOICE / rounds, stages)
-    return (incumbent if outcome.winner is None else candidates[outcome.winner]), outcome
-
-
 def _move(
-    instance: Instance, incumbent: Policy, base: np.ndarray, old: np.ndarray, changes: Sequence[np.ndarray],
-    trial: Trial, seeds: _Seeds,
-) -> tuple[Policy, np.ndarray, Race]:  # fmt: skip
+    races: _Races,
+    instance: Instance,
+    incumbent: Policy,
+    base: np.ndarray,
+    old: np.ndarray,
+    changes: Sequence[np.ndarray],
+) -> tuple[Policy, np.ndarray, Race]:
     """A race of `old` plus each change; the new base is the winner's order."""
-    candidates = [order_by(-(old + change), f"{_root(incumbent)}, moved") for change in changes]
-    after, outcome = _round(incumbent, candidates, trial, seeds)
+    name = incumbent.name.removesuffix(", moved")
+    after, outcome = races.run(incumbent, [order_by(-(old + change), f"{name}, moved") for change in changes])
     return after, (base if after is incumbent else _order_near(instance, after, (), outcome)), outcome
 
 
@@ -125,10 +126,6 @@ def _order_near(instance: Instance, incumbent: Policy, candidates: Sequence[Poli
     return next(order for order in found if order is not None)  # fixed orders are among the candidates
 
 
-def _root(policy: Policy) -> str:
-    return policy.name.removesuffix(", moved")
-
-
 def _some(changes: list[np.ndarray], instance: Instance, seed: int) -> list[np.ndarray]:
     """At most so many that a round stays cheap, drawn at random."""
     most = max(2, min(MAX_CANDIDATES, MAX_SERVERS // instance.num_servers))
@@ -136,7 +133,3 @@ def _some(changes: list[np.ndarray], instance: Instance, seed: int) -> list[np.n
         return changes
     drawn = np.random.Generator(np.random.PCG64(seed)).permutation(len(changes))[:most]
     return [changes[i] for i in sorted(drawn)]
-
-
-def _alternate(one: Sequence[Policy], other: Sequence[Policy]) -> list[Policy]:
-    return [x for pair in itertools.zip_longest(one, other) for x in pair if x is not None]

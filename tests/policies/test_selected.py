@@ -9,8 +9,8 @@ import pytest
 from lagjax.gallery import GALLERY, gallery
 from lagjax.instance import make_instance
 from lagjax.lp import SELECTIONS, solve_occ
-from lagjax.policies import build_policy, selected, strict_order
-from lagjax.policies.selected import selection_matters
+from lagjax.policies import build_policy, registry, strict_order
+from lagjax.policies.registry import selection_matters
 
 
 def by_all_selections(name, instance):
@@ -57,8 +57,8 @@ def test_no_program_is_solved_where_the_optimum_is_unique(monkeypatch):
     systems = filter(None, map(random_instance, range(40)))
     instance = next(i for i in systems if i.num_types > 2 and solve_occ(i).face_dimensions == (0, 0))
     asked = []
-    build = selected.build_policy
-    monkeypatch.setattr(selected, "build_policy", lambda *arguments: asked.append(arguments[2:]) or build(*arguments))
+    build = registry.build_policy
+    monkeypatch.setattr(registry, "build_policy", lambda *arguments: asked.append(arguments[2:]) or build(*arguments))
     assert selection_matters("lag", instance) == 0
     assert asked == [()]
 
@@ -66,5 +66,5 @@ def test_no_program_is_solved_where_the_optimum_is_unique(monkeypatch):
 def test_an_approximate_solution_does_not_tell(monkeypatch):
     instance = gallery("priority", 0.5)
     within = dataclasses.replace(solve_occ(instance), method="dual")
-    monkeypatch.setattr(selected, "solve_occ", lambda instance: within)
+    monkeypatch.setattr(registry, "solve_occ", lambda instance: within)
     assert math.isnan(selection_matters("lag", instance))
