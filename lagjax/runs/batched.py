@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from lagjax.engine.pause import Pause, Save
+from lagjax.errors import InputError
 from lagjax.runs.job import Watch, share
 from lagjax.runs.memory import free_bytes, pieces
 from lagjax.runs.record import Record
@@ -123,7 +124,14 @@ def _simulated(batch, first, last, kept, watch) -> Arrays:
             )
 
         moved(0)
-        done.append(batch.simulate(start, count, resume.pause, save, moved))
+        try:
+            part = batch.simulate(start, count, resume.pause, save, moved)
+        except InputError:
+            if resume.pause is None:
+                raise
+            worked = 0  # it was paused on another kind of device, or by another version
+            part = batch.simulate(start, count, None, save, moved)
+        done.append(part)
         watch.checkpoint.save(lambda: _state(batch, first, last, _Place(start + count, done=done)))
 
     if not again:

@@ -11,9 +11,11 @@ from lagjax.stats.start import (
     left_of_start,
     pooled_relaxation,
     told,
+    warmup_steps,
 )
 
 __all__ = [
     "FALSE_ALARM", "NOT_STATIONARY", "RELAXATIONS", "RUN_ON", "Estimate", "Left", "Slope", "estimate", "left_of_start",
     "log_log_slope", "percent_of_bound", "pooled_relaxation", "ratio_of_means", "told",
+    "warmup_steps",
 ]  # fmt: skip

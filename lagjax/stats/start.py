@@ -19,6 +19,7 @@ NOT_STATIONARY = "not stationary"  # what tables say of such a figure
 FALSE_ALARM = 1e-4  # chance with which a figure is called so though nothing is left of its start
 RUN_ON = 3e-3  # the same for a decision that costs only time: to run on
 RELAXATIONS = 3.0  # relaxation times that a warm-up lasts at least: a twentieth of what the start was off is left
+WARMUP_SERVICES = {"warm": 3, "empty": 10}  # mean service times that a loss system drops after such a start
 SPAN = 2.0  # relaxation times that a half should last
 # The correlation of two adjacent windows of SPAN relaxation times each, where correlations decay exponentially.
 MEMORY = (1 - math.exp(-SPAN)) ** 2 / (2 * (SPAN - 1 + math.exp(-SPAN)))
@@ -59,6 +60,17 @@ def left_of_start(first, second, *, bundle: int = 1) -> Left:
     memory = _correlation(_ranks(first), _ranks(second))
     independent = first.shape[-1] // 2 if bundle > 1 else first.shape[-1]
     return Left(drift, _by_drift(drift, first.shape[-1] // bundle), memory, _by_memory(memory, independent))
+
+
+def warmup_steps(mean_duration: float, longest: int, start: str) -> float:
+    """Returns the steps that a loss system drops, such that it forgets its start as its tasks end.
+
+    Args:
+      mean_duration, longest: of services, in steps.
+      start: "warm" (from the fluid fixed point), or "empty": then at least the longest service.
+    """
+    steps = WARMUP_SERVICES[start] * mean_duration
+    return float(steps if start == "warm" else max(steps, longest))
 
 
 def pooled_relaxation(arrival_rate: float, service_rate: float, room: float = math.inf) -> float:

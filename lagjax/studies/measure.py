@@ -14,11 +14,10 @@ from lagjax.exact import known_optimum
 from lagjax.instance import Instance
 from lagjax.lp import occ_bound, occ_upper_bound, solve_kiid
 from lagjax.policies import PolicyLike, build_policy, selection_matters
-from lagjax.stats import left_of_start
+from lagjax.stats import left_of_start, warmup_steps
 from lagjax.studies.cell import Cell, check_served
 
 DEFAULT_ARRIVALS = 6144  # tasks counted per replica when the caller names no number of steps
-WARMUP_SERVICES = 10  # mean service times simulated from empty and dropped, and at least d steps
 
 
 class Sums(NamedTuple):
@@ -41,7 +40,7 @@ class Sums(NamedTuple):
 def arrivals_and_warmup(instance: Instance, steps: int | None) -> tuple[int, int]:
     """Returns tasks counted and dropped per replica for a number of steps (None: the default number of tasks)."""
     counted = DEFAULT_ARRIVALS if steps is None else max(1, math.ceil(steps * instance.total_rate - 1e-9))
-    dropped = max(WARMUP_SERVICES * instance.mean_duration.max(), instance.max_duration)
+    dropped = warmup_steps(instance.mean_duration.max(), instance.max_duration, "empty")
     return counted, math.ceil(dropped * instance.total_rate)
 
 

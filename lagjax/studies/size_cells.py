@@ -18,7 +18,7 @@ from lagjax.policies import Policy
 from lagjax.runs.batched import Batch, batched, stage_of
 from lagjax.runs.job import Job, Watch
 from lagjax.runs.record import Record
-from lagjax.stats import estimate, left_of_start, percent_of_bound, ratio_of_means
+from lagjax.stats import estimate, left_of_start, percent_of_bound, ratio_of_means, warmup_steps
 from lagjax.studies.cell import check_served
 from lagjax.studies.dataset import record_of
 from lagjax.studies.kiid import wants_kiid
@@ -32,8 +32,6 @@ SETTLED = 1.5  # a drift of more than this many half-widths doubles the warm-up:
 MOST_RESIZES = 5
 PILOT_TASKS = 200_000  # tasks, over all replicas, of the run that finds how many steps that takes
 LEAST_STEPS = 20
-WARMUP_SERVICES = 3  # mean service times dropped after a warm start
-EMPTY_WARMUP_SERVICES = 10  # and after an empty one, at least d steps
 _COUNTS = ("served", "arrived", "blocked")
 
 
@@ -130,15 +128,8 @@ def first_plan(spec: SizeSpec) -> Plan:
     """The pilot, or the one run of a given number of steps."""
     tasks_per_step = spec.replicas * spec.size.dispatchers * spec.instance.total_rate
     counted = spec.steps or max(LEAST_STEPS, math.ceil(PILOT_TASKS / tasks_per_step))
-    return Plan(counted, warmup_steps(spec.instance, spec.start), MOST_RESIZES if spec.steps is None else 0)
-
-
-def warmup_steps(instance: Instance, start: str) -> int:
-    """Steps that are dropped at first."""
-    service = instance.mean_duration.max()
-    return math.ceil(
-        WARMUP_SERVICES * service if start == "warm" else max(EMPTY_WARMUP_SERVICES * service, instance.max_duration)
-    )
+    warmup = warmup_steps(spec.instance.mean_duration.max(), spec.instance.max_duration, spec.start)
+    return Plan(counted, math.ceil(warmup), MOST_RESIZES if spec.steps is None else 0)
 
 
 def _built(spec) -> Policy:

@@ -13,6 +13,7 @@ from lagjax.fluid.fixed_point import lp_fixed_point
 from lagjax.instance import Instance
 from lagjax.lp import solve_occ
 from lagjax.policies.table import Policy, strict_order
+from lagjax.stats import warmup_steps
 
 Trial = Callable[[Sequence[Policy], int], np.ndarray]  # (policies, seed) -> (P, B) rewards per step and copy
 
@@ -20,13 +21,11 @@ SINGLE_REPLICAS = 256  # for up to 96 servers times servers per task; beyond tha
 FULL_SIZE = 96
 LEAST_REPLICAS = 32
 SINGLE_ARRIVALS = 2048
-SINGLE_WARMUP_SERVICES = 10  # mean service times from empty, at least d steps
 SIDE_BY_SIDE = 17  # strict orders that share one compiled program: an incumbent and 16 others
 SCALED_REPLICAS = 16
 MANY_DISPATCHERS = 64  # from here on half as many replicas
 SCALED_TASKS = 40_000  # counted per policy and trial, over all replicas
 SCALED_STEPS = 20  # at least
-SCALED_WARMUP_SERVICES = 3  # mean service times from the fluid fixed point
 _WORD = 0x74756E65  # sets these seeds apart from any that a user gives
 
 
@@ -40,7 +39,7 @@ def single_trial(instance: Instance) -> Trial:
     """Simulates the original system: 256 replicas of 2,048 tasks (fewer if it is large), all policies on the same ones."""
     fits = SINGLE_REPLICAS * FULL_SIZE / (instance.num_servers * instance.servers_per_task)
     replicas = min(SINGLE_REPLICAS, max(LEAST_REPLICAS, 2 ** math.floor(math.log2(fits))))
-    dropped = max(SINGLE_WARMUP_SERVICES * instance.mean_duration.max(), instance.max_duration)
+    dropped = warmup_steps(instance.mean_duration.max(), instance.max_duration, "empty")
     warmup = math.ceil(dropped * instance.total_rate)
 
     def run(policies, seed):
@@ -89,4 +88,4 @@ def scaled_cost(instance: Instance, dispatchers: int) -> float:
 def _scaled_plan(instance, dispatchers):
     replicas = SCALED_REPLICAS if dispatchers < MANY_DISPATCHERS else SCALED_REPLICAS // 2
     steps = max(SCALED_STEPS, math.ceil(SCALED_TASKS / (replicas * dispatchers * instance.total_rate)))
-    return replicas, steps, math.ceil(SCALED_WARMUP_SERVICES * instance.mean_duration.max())
+    return replicas, steps, math.ceil(warmup_steps(instance.mean_duration.max(), instance.max_duration, "warm"))

@@ -33,7 +33,7 @@ except SystemExit:
 """
 CELL = """
 import sys
-import lagjax.cli.sweep, lagjax.sweep, lagjax.cells, lagjax.results, lagjax.tables
+import lagjax.cli.sweep, lagjax.studies.load_sweep, lagjax.studies.load_cells, lagjax.studies.dataset, lagjax.studies.tables
 print(*({"matplotlib", "scipy.stats", "scipy.optimize", "optax", "optimistix"} & set(sys.modules)))
 """
 

@@ -151,6 +151,30 @@ def test_finished_pieces_outlive_a_smaller_budget(monkeypatch):
     assert tried[:2] == [(0, 6, True), (0, 2, False)] and sum(count for _, count, _ in tried[1:]) == 6
 
 
+def test_a_pause_of_another_kind_begins_its_piece_again(small_chunks):
+    """As on another kind of device, whose blocks are of another length."""
+    wanted = pack(run_load(SPEC, Watch()))
+
+    class Altered(Kept):
+        def load(self):
+            kept = super().load()
+            if kept is None or kept.head["events"] is None:
+                return kept
+            return kept._replace(head=kept.head | {"events": kept.head["events"] + 1})
+
+        def save(self, make, now=False):
+            super().save(make, now)
+            if interrupted and self.saves == 4:
+                raise KeyboardInterrupt
+
+    kept, interrupted = Altered(), True
+    with pytest.raises(KeyboardInterrupt):
+        run_load(SPEC, Watch(checkpoint=kept))
+    interrupted = False
+    assert kept.load().head["events"] is not None
+    assert pack(run_load(SPEC, Watch(checkpoint=kept))) == wanted
+
+
 def test_processes_that_came_to_different_runs_begin_with_the_first_one():
     """One was killed after it had kept its place in a second run, the other one before."""
     first, ahead, behind = Plan(30, 20, 5), Plan(900, 20, 3, 60), Plan(40, 20, 4)
