@@ -1,9 +1,10 @@
 """The README's Python runs, and its commands exist."""
 
 import re
+import shlex
 from pathlib import Path
 
-from lagjax.cli.app import app
+from lagjax.cli.app import COMMANDS, command
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 
@@ -17,6 +18,9 @@ def test_python_example_runs(capsys):
     assert len(codes) == 4 and "mine" in out and "% of the optimum" in out and "True\n" in out
 
 
-def test_commands_are_the_ones_that_exist():
-    named = set(re.findall(r"lagjax (\w+)", " ".join(re.findall(r"```bash\n(.*?)```", README, re.DOTALL))))
-    assert named == {command.callback.__name__ for command in app.registered_commands}
+def test_commands_are_the_ones_that_exist_and_are_read():
+    lines = "\n".join(re.findall(r"```bash\n(.*?)```", README, re.DOTALL)).splitlines()
+    said = [shlex.split(line, comments=True) for line in lines if line.startswith("lagjax ")]
+    assert {words[1] for words in said} == set(COMMANDS)
+    for words in said:
+        command(words[1]).make_context(words[1], words[2:])

@@ -43,11 +43,11 @@ def exact(
     from lagjax.studies.show_exact import STUDY
 
     chosen = None if policies is None else inputs.policies_of(policies, KNOWN, KNOWN)
-    instance = inputs.one_instance(name, files, seed, "exact").with_load(load)
+    instance = inputs.one_instance(name, files, seed, "exact")
     folder, json_file = places(
         out, json_file, default=DEFAULT_FOLDER, writes=["table.txt", "exact.nc"], reads=inputs.files_of(files)
     )
     with running(how, folder, "exact", "cells") as runs:
-        data = run([instance], policies=chosen, selection=selection, seed=seed, running=runs)
+        data = run([instance.with_load(load)], policies=chosen, selection=selection, seed=seed, running=runs)
     if runs.team.process == 0:
         show(STUDY, data, folder, json_file, "")

@@ -87,7 +87,6 @@ CASES = [
     ("scheduler without port", (*SWEEP, "--scheduler", "here"), None, "write its address as tcp://HOST:PORT"),
     ("folder without name", (*SWEEP, "--out", ""), None, "--out is empty; name a folder"),
     ("report of nothing", ("report", "nowhere"), None, "no results here"),
-    ("solve nothing", ("solve",), None, "lagjax solve priority"),
     ("solve too large a load", ("solve", "priority", "--load", "0.95"), None, "0.875"),
     ("solve blocking", ("solve", "priority", "--blocking", "1.5"), None, "blocking"),
 ]  # fmt: skip
