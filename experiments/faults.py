@@ -46,7 +46,7 @@ STUDIES = {  # a command for each, and how much memory its starts have, one afte
     "converge": (
         (
             "converge", "--scores", SCORES, "--service", "geometric:4", "--load", "0.4", "--copies", "1,4", "--policies",
-            "lag,tuned", "--replicas", "64",
+            "lag,tuned", "--replicas", "64", "--steps", "3000",
         ),
         ("1GB", "8kB", "4kB", "1kB"),
     ),
