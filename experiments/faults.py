@@ -39,12 +39,14 @@ from lagjax.runs import folder as folders
 from lagjax.studies.study import NAMES, study_of
 
 SWEEP = ("sweep", "priority", "--loads", "0.5,0.6,0.7", "--policies", "lag", "--replicas", "16", "--steps", "600000")
+SCORES = "scores.csv"  # of a system so small that its best policy is soon found
+PAIRS = "paper,reviewer,score\na,x,1.0\na,y,0.4\na,z,0.2\nb,x,0.3\nb,y,1.0\nb,z,0.1\n"
 STUDIES = {  # a command for each, and how much memory its starts have, one after another
     "sweep": (SWEEP, ("1GB", "40kB", "10kB", "5kB")),
     "converge": (
         (
-            "converge", "priority", "--load", "0.4", "--copies", "1,4", "--policies", "lag,tuned", "--steps", "4000",
-            "--replicas", "16",
+            "converge", "--scores", SCORES, "--service", "geometric:4", "--load", "0.4", "--copies", "1,4", "--policies",
+            "lag,tuned", "--replicas", "64", "--steps", "3000",
         ),
         ("1GB", "8kB", "4kB", "1kB"),
     ),
@@ -166,7 +168,9 @@ def drivers(work, wanted, seconds, kills, chance, command=SWEEP, budgets=()) -> 
 
 def studies(work, kills, chance) -> None:
     """Every study: undisturbed, then killed, with memory that shrinks from start to start."""
-    for name, (command, budgets) in STUDIES.items():
+    (work / SCORES).write_text(PAIRS)
+    for name, (words, budgets) in STUDIES.items():
+        command = [work / word if word == SCORES else word for word in words]
         seconds = []
         for place in ("warm", "whole"):  # the first one compiles
             begun = time.monotonic()
