@@ -11,7 +11,7 @@ from lagjax.compatibility.graph import Graph
 from lagjax.errors import InputError, SolverError
 
 DENSE = (
-    1500  # up to this many rows or servers, and 20 times its square of both, a full decomposition gives singular values
+    1500  # rows or servers up to which singular values come from a full decomposition, if both make at most 20 DENSE^2
 )
 STARTS = 3  # of the iteration for larger ones, until one ends well
 MIN_EPSILON = 1e-9  # smallest epsilon: deviations of shares are rounded in the 16th digit

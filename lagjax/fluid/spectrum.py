@@ -100,11 +100,7 @@ def _of_matrix(slopes, law):
     num_servers, longest = slopes.shape[1], law.shape[1]
     size = num_servers * longest
     if not slopes.any():
-        return (
-            np.empty(0),
-            np.zeros(num_servers),
-            True,
-        )  # nothing but waiting for the services that run: all of them are 0
+        return np.empty(0), np.zeros(num_servers), True  # running services only end: all eigenvalues are 0
 
     def moved(columns):
         busy = columns.reshape(num_servers, longest, -1)

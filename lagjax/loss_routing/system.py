@@ -11,7 +11,7 @@ from lagjax.errors import InputError
 
 MAX_QUEUES = 1000
 MAX_ROOM = 10_000
-MIN_LOAD, MAX_LOAD = (1e-6, 1e6)  # arrivals over the service rate of a queue: what the blocking formulas are tested for
+MIN_LOAD, MAX_LOAD = 1e-6, 1e6  # arrivals over the service rate of a queue: what the blocking formulas are tested for
 SLOWEST, FASTEST = 1e-100, 1e100  # arrival rates whose squares are still numbers
 MAX_IDLE = 1e6  # services of the uniformised chain, busy or not, per arrival
 

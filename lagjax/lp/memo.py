@@ -13,7 +13,7 @@ _Value = TypeVar("_Value")
 
 
 class Memo:
-    """The values used last, up to a number of bytes: `functools.lru_cache` counts entries, here of 200 bytes to 48 MB."""
+    """The values used last, up to a number of bytes: `functools.lru_cache` counts entries, of 200 bytes to 48 MB here."""
 
     def __init__(self, most_bytes: int) -> None:
         self._kept: OrderedDict = OrderedDict()

@@ -47,9 +47,7 @@ SELECTIONS = ("canonical", "interior", "vertex")
 ZERO_TOLERANCE = 1e-9  # a reduced value this small relative to max s_vr is zero; polished ones err by 1e-14
 RESIDUAL_AIM = 1e-9  # relative residuals with which a solution is taken at once; usual ones are 1e-15
 RESIDUAL_TOLERANCE = 1e-7  # largest accepted; needed when rates or scores differ by many orders of magnitude
-BOUNDARY = (
-    1e-9  # relative room in the demand below which there is one point, and the prices are those of a lower demand
-)
+BOUNDARY = 1e-9  # relative room in the demand: with less there is one point, and prices are those of a lower demand
 _LIMIT_STEPS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7)  # relative decreases of the demand that are tried
 _TRY_PARTITION = 1e-7  # complementarity from which partitions are tried
 _TRY_AGAIN = 0.03  # decrease of the complementarity until the next trial

@@ -51,11 +51,7 @@ def iterate(
             return v, float(low), float(high)
         v = v + _DAMPING * change
         # In the discounted problem a constant converges slowly by itself and at once if it is added; else it only grows.
-        v = (
-            v
-            + ((low + high) / 2 / (1 - system.discount) if system.discount < 1 else 0)
-            - (v.min() if system.discount == 1 else 0)
-        )
+        v = v + (low + high) / 2 / (1 - system.discount) if system.discount < 1 else v - v.min()
     raise InputError(f"value iteration did not settle in {MAX_SWEEPS:,} sweeps; ask for a coarser tolerance")
 
 

@@ -72,12 +72,8 @@ def _actions(arms, discount) -> tuple[Callable, Callable]:
 
     def same(v):
         older = np.concatenate([v[..., 1:], v[..., -1:]], axis=-1)
-        return np.stack(
-            [
-                reward[i][:, 0][:, None, None] + discount * np.tensordot(moves[i][:, 0], older[i], axes=1)
-                for i in range(2)
-            ]
-        )
+        then = [np.tensordot(moves[i][:, 0], older[i], axes=1) for i in range(2)]
+        return np.stack([reward[i][:, 0][:, None, None] + discount * then[i] for i in range(2)])
 
     def other(v):
         out = []
@@ -108,9 +104,8 @@ def _other_share(system, policy, arms):
 
 def _value(operator, shape, system, arms, start, tolerance):
     jobs = system.capacity if start == "full" else 0
-    known = np.flatnonzero(
-        arms[0].landing.any(axis=0) | (np.arange(system.capacity + 1) == jobs)
-    )  # the others never occur
+    occurs_ever = arms[0].landing.any(axis=0) | (np.arange(system.capacity + 1) == jobs)
+    known = np.flatnonzero(occurs_ever)
     occurs = np.ix_(np.arange(2), known, known)
     v, low, high = iterate(operator, np.zeros(shape), system, tolerance, occurs)
     span = np.ptp(v[occurs])

@@ -1,9 +1,9 @@
 """Dispatching policies as data: an index for every belief, or one of the rules that need none.
 
-Among servers of equal index the fastest is chosen, among equally fast ones those to which fewer jobs come by themselves, among
-these the first. A new index policy is a new table:
-`from_index`. Join the shortest queue, which sees all backlogs, meets far more ties, and what it earns depends on how it breaks
-them: at random by convention (`jsq`), or towards the slower or the faster server, of which either can be better.
+Among servers of equal index the fastest is chosen; among equally fast ones the one to which fewer jobs come by themselves;
+then the first. A new index policy is a new table: `from_index`. Join the shortest queue sees all backlogs and meets far more
+ties. What it earns depends on how it breaks them: at random by convention (`jsq`), or towards the slower or the faster
+server; either can win.
 """
 
 from __future__ import annotations

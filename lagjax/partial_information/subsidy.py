@@ -40,8 +40,7 @@ class Indexability(NamedTuple):
 
     Attributes:
       verdict: "indexable" (the certificate of the adaptive greedy algorithm holds), "not indexable" (there is a
-      counter-example) or
-        "undecided".
+        counter-example) or "undecided".
       residual: largest gain from a deviation that the certificate leaves.
       slope: least slope met there.
       counter_example: None, or (q, tau, low, high): passive at subsidy low and active at the higher one.

@@ -162,9 +162,9 @@ def tie_groups(values, tolerance: float) -> np.ndarray:
 
 
 def close_calls(values, tolerance: float) -> int:
-    """Pairs of neighbours in a row, in order of size, that differ by between a tenth and ten times the tolerance.
+    """How many neighbours in a row, sorted by size, differ by between a tenth of the tolerance and ten times it.
 
-    Whether `tie_groups` takes them for equal could turn out otherwise with another round-off, if that were so large.
+    `tie_groups` could decide these otherwise with another round-off.
     """
     gaps = np.diff(np.sort(np.asarray(values), axis=1), axis=1)
     return int(((gaps > tolerance / 10) & (gaps < 10 * tolerance)).sum())
