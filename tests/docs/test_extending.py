@@ -1,5 +1,6 @@
 """Every recipe of the contributor's page runs as it stands."""
 
+import pkgutil
 import re
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from lagjax.data import scores
 from lagjax.policies import registry
 
 PAGE = (Path(__file__).parents[2] / "docs" / "extending.md").read_text(encoding="utf-8")
-RECIPES = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE))
+RECIPES = dict(re.findall(r"^## (A .*?)\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE))
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
@@ -21,6 +22,15 @@ def test_every_recipe_runs(recipe, monkeypatch, tmp_path):
     assert blocks and all("assert" in block for block in blocks)
     for block in blocks:
         exec(compile(block, f"docs/extending.md, {recipe}", "exec"), {"__name__": "recipe"})
+
+
+def test_the_way_of_a_sweep_is_short_and_there():
+    way = PAGE[PAGE.index("## The way of a sweep") :]
+    assert len(re.findall(r"^\d+\. `", way, re.MULTILINE)) <= 12
+    named = re.findall(r"`(lagjax\.[\w.]+)`", way)
+    assert len(named) > 12
+    for name in named:
+        pkgutil.resolve_name(name)
 
 
 def test_the_files_that_recipes_name_exist():
