@@ -3,6 +3,7 @@
 import importlib
 
 import numpy as np
+import optimistix
 import pytest
 import scipy.sparse.linalg
 from scipy.sparse.linalg import ArpackError, ArpackNoConvergence
@@ -74,12 +75,12 @@ def test_the_fixed_point_of_a_fluid(monkeypatch):
     system = fluid_system(instance, build_policy("greedy", instance))
     full = np.eye(1, instance.max_duration + 1, 1).repeat(instance.num_servers, axis=0)
     exact = fixed_point.fixed_point(system)
-    solver = fixed_point.optimistix.fixed_point
-    monkeypatch.setattr(fixed_point.optimistix, "fixed_point", failing(solver, RuntimeError("many\nlines"), 1))
+    solver = optimistix.fixed_point
+    monkeypatch.setattr(optimistix, "fixed_point", failing(solver, RuntimeError("many\nlines"), 1))
     np.testing.assert_array_equal(
         fixed_point.fixed_point(system, full).state, exact.state
     )  # from all free, the second time
-    monkeypatch.setattr(fixed_point.optimistix, "fixed_point", solver)
+    monkeypatch.setattr(optimistix, "fixed_point", solver)
     monkeypatch.setattr(fixed_point, "_DAMPED_STEPS", 0)
     with pytest.raises(
         SolverError, match=r"^the fixed point of 8 servers was not found in 0 steps of FixedPointIteration$"

@@ -63,7 +63,8 @@ def test_below_is_the_floor_of_the_product():
 def system(graph, policy, load):
     made = set_up(graph, policy, load, LANES, 7, np.full(1, 64))
     keys = jax.tree.map(lambda key: key[..., 0], made.keys)
-    return jax.jit(lambda number: draws.draw_events(made.tables, keys, number))
+    tables = jax.device_put(made.tables)
+    return jax.jit(lambda number: draws.draw_events(tables, keys, number))
 
 
 def test_coins_have_the_right_probability():

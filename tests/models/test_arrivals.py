@@ -18,7 +18,7 @@ def instance(rates, laws, k=1, servers=4):
     return make_instance(np.ones((len(rates), servers)), laws, arrival_rate=rates, servers_per_task=k)
 
 
-def draw(system, events=200, replicas=500, k=1, ties=False, seed=0):
+def draw(system, events=200, replicas=500, ties=False, seed=0):
     keys = streams.replica_keys(seed, streams.EXOGENOUS, np.arange(replicas))
     tie_keys = streams.replica_keys(seed, streams.TIES, np.arange(replicas)) if ties else None
     tables = loss.LossTables(loss.arrival_tables(system), None, None)
@@ -94,7 +94,7 @@ def test_joint_law_of_types_and_durations():
 
 def test_gaps_types_and_ties_are_independent():
     """Chi-square of pairwise tables, also of neighbouring arrivals and replicas; false alarm 1e-6 in all."""
-    drawn = draw(instance([0.2, 0.3], geometric(4)), k=3, ties=True)
+    drawn = draw(instance([0.2, 0.3], geometric(4), k=3), ties=True)
     mark = np.minimum(np.asarray(drawn.hold).astype(int) - 2, 4) + 5 * np.asarray(drawn.task_type).astype(int)
     gap = np.minimum(np.asarray(drawn.gap).astype(int), 5)
     ties = (np.asarray(drawn.tie) >> 29).astype(int)
@@ -111,13 +111,13 @@ def test_gaps_types_and_ties_are_independent():
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_one_tie_word_for_each_server_of_a_task(k):
     system = instance([0.2, 0.3], geometric(4), k)
-    drawn = draw(system, 9, 11, k, ties=True, seed=4)
+    drawn = draw(system, 9, 11, ties=True, seed=4)
     assert drawn.tie.shape == (9, k, 11)
     keys = streams.replica_keys(4, streams.TIES, np.arange(11))
     for j in range(k):
         expected = streams.words(keys, jnp.arange(9, dtype=jnp.uint32)[:, None], j // 2)[j % 2]
         np.testing.assert_array_equal(drawn.tie[:, j], expected)
-    assert draw(system, 9, 11, k).tie is None
+    assert draw(system, 9, 11).tie is None
     without = draw(system, 9, 11, k, seed=4)
     for field in ("task_type", "hold", "gap"):
         np.testing.assert_array_equal(getattr(without, field), getattr(drawn, field))

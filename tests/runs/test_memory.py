@@ -1,17 +1,14 @@
 """Batches that fit: sizes in words, pieces, and half of them when memory runs out."""
 
-import functools
-
 import jax
 import numpy as np
 import pytest
 
-from lagjax.engine import run as engine
-from lagjax.engine.run import batch_bytes, simulate
+from lagjax.engine.devices import place_replicas
+from lagjax.engine.program import program
+from lagjax.engine.run import batch_bytes, set_up, simulate
 from lagjax.errors import InputError
 from lagjax.gallery import gallery
-from lagjax.models import loss, streams
-from lagjax.models.policy_tables import policy_tables
 from lagjax.policies import build_policy
 from lagjax.runs.job import Watch
 from lagjax.runs.memory import free_bytes, out_of_memory, parse_bytes, pieces
@@ -71,15 +68,11 @@ def test_the_estimate_of_a_batch_covers_what_the_compiler_asks_for(name):
     """At least what the compiled program takes, at most three times that."""
     instance = gallery(name, 0.5)
     policies = [build_policy(p, instance) for p in DEFAULT_POLICIES]
-    tables, _ = policy_tables(policies)
-    laws, replicas = loss.arrival_tables(instance), 512
-    keys = streams.replica_keys(0, 0, np.arange(replicas))
-    carry = engine._empty(laws, tables, replicas)
-    window = np.zeros(2, np.uint32)
-    program = jax.jit(functools.partial(engine.advance, k=instance.servers_per_task, block=128), donate_argnums=0)
-    needs = (
-        program.lower(carry, laws, tables, keys, keys, window, np.uint32(0), np.uint32(1)).compile().memory_analysis()
-    )
+    replicas = 512
+    run, _ = set_up(instance, policies, 1000, 0, replicas, block=128)
+    advance = program(run.model, place_replicas(replicas, jax.local_devices()[:1]), run.block)
+    bounds = np.uint32(0), np.uint32(1)
+    needs = advance.lower(run.state, run.counts, *bounds, run.tables, run.keys).compile().memory_analysis()
     taken = (needs.temp_size_in_bytes + needs.argument_size_in_bytes) / replicas
     assert taken <= batch_bytes(instance, policies, 128) <= 3 * taken
 
