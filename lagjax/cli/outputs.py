@@ -46,7 +46,7 @@ def show(study, data, folder: Path | None, json_file: str | None, remedy: str) -
     warn_of_start(study.moving(found), remedy)
     give(study.name, study.table(data), json_file, lambda: {"rows": found}, data)
     if folder is not None:
-        note(f"written: {folder}/ ({study.file}, {TABLE} and what it draws)")
+        note(f"written: {folder}/ ({study.file}, {TABLE} and pictures)")
 
 
 def give(command: str, text: str, json_file: str | None, content: Callable[[], dict], data=None) -> None:
