@@ -82,7 +82,7 @@ def simulate(
       resume: where an interrupted run of the same arguments stood; it goes on from there, bitwise as if it had not stopped.
       save: called between two chunks, to keep that.
       halfway: called once with the counts of about the first half of the counted arrivals, up to the end of a block; not where
-        no block ends among them, nor in a run that goes on from behind that.
+        no block ends among them. What goes on from a pause must have it where the run that paused had it.
 
     Raises:
       InputError: an argument outside its range, or a policy of another shape.

@@ -10,7 +10,6 @@ import jax
 import numpy as np
 
 from lagjax.engine.devices import default_block
-from lagjax.engine.pause import Pause
 from lagjax.engine.run import CHUNK, batch_bytes, simulate
 from lagjax.instance import Instance
 from lagjax.models.policy_tables import policy_tables
@@ -87,11 +86,8 @@ def built(spec: LoadSpec) -> tuple[Policy, ...]:
 
 
 def _piece(spec, policies, first, count, resume, save, progress):
-    """`Batch.simulate`; a pause has the sums of the first half as its last array, empty before that is over."""
-    instance, early = spec.instance, np.zeros((0, 0))
-    if resume is not None:
-        *leaves, early = resume.arrays
-        resume = Pause(resume.done, leaves)
+    """`Batch.simulate`."""
+    instance, early = spec.instance, None
 
     def halfway(counts):
         nonlocal early
@@ -102,9 +98,9 @@ def _piece(spec, policies, first, count, resume, save, progress):
     counts = simulate(
         instance, policies, arrivals=arrivals, warmup=warmup, replicas=count, first_replica=first, seed=spec.seed,
         chunk=max(1, min(CHUNK, MOST_PER_CALL // (block * count * len(policies)))), progress=progress, resume=resume,
-        save=lambda done, fetch: save(done, lambda: [*fetch(), early]), halfway=halfway,
+        save=save, halfway=halfway,
     )  # fmt: skip
-    return summed(instance, counts, early if early.size else None)._asdict()
+    return summed(instance, counts, early)._asdict()
 
 
 def record_of_policies(policies: Sequence[Policy]) -> Record:
